@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warrenmq.http.endpoint import Endpoint
-from warrenmq.http.messages import damaged, deaths, delayed, leases, messages, peek, streams, transfers, whatif
+from warrenmq.http.messages import body, damaged, deaths, delayed, leases, messages, peek, streams, transfers, whatif
 from warrenmq.http.node import backup, flags, health, ledger, nodes, overview
 from warrenmq.http.objects import (
     bindings,
@@ -39,6 +39,7 @@ MODULES = [
     streams,
     leases,
     peek,
+    body,
     deaths,
     transfers,
     bindings,

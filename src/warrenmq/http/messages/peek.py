@@ -152,15 +152,9 @@ class Looking:
         return min(found, default=end)
 
     async def _held(self, first: int, end: int) -> tuple[list[Place], int]:
-        """What is held from ``first`` on, by position, and up to where that is all of it."""
-        queue = self._queue
-        if not self._wanted.held or queue.kind == STREAM:
+        if not self._wanted.held:
             return [], end
-        sources: list[Source] = [*self._bridge.broker.connections.deliveries_of(queue), *held_in(queue)]
-        search = LowestHeld(sources, first, end, HELD_MOST)
-        while not search.step(HELD_LOOKS):
-            await asyncio.sleep(0)
-        return search.places(), int(search.end)
+        return await held_places(self._bridge, self._queue, first, end)
 
     async def _add(self, part: Slice, count: int) -> None:
         for message in part.messages:
@@ -225,6 +219,17 @@ class Looking:
             payload=payload,
             payload_encoding=encoding,
         )
+
+
+async def held_places(bridge: Bridge, queue: Queue, first: int, end: int) -> tuple[list[Place], int]:
+    """What is held from ``first`` on, by position, and up to where that is all of it."""
+    if queue.kind == STREAM:
+        return [], end
+    sources: list[Source] = [*bridge.broker.connections.deliveries_of(queue), *held_in(queue)]
+    search = LowestHeld(sources, first, end, HELD_MOST)
+    while not search.step(HELD_LOOKS):
+        await asyncio.sleep(0)
+    return search.places(), int(search.end)
 
 
 def held_info(since: int, about: dict[str, object], now: int) -> dict[str, object]:

@@ -1,4 +1,5 @@
 // Calls of the API, as the user who is logged in. Errors are Problems with the API's own words.
+import { saveFile } from "./format.js";
 import { Store } from "./store.js";
 
 /** @typedef {{user: string, tags: string[], version: string, rabbitmq_version: string, node: string, cluster: string,
@@ -6,6 +7,20 @@ import { Store } from "./store.js";
 
 /** @type {Store<Who | null | undefined>} undefined: not known yet */
 export const who = new Store(/** @type {any} */ (undefined));
+
+/** The names of the virtual hosts that the user may see; undefined: not known yet.
+ * @type {Store<string[] | undefined>} */
+export const vhosts = new Store(/** @type {any} */ (undefined));
+
+/** Asks for them anew. */
+export async function lookForVhosts() {
+  vhosts.set(await call("GET", "/vhosts?columns=name").then(rows => rows.map((/** @type {any} */ row) => row.name), () => []));
+  return vhosts.value ?? [];
+}
+
+/** The virtual host of a page that shows one only: that of the address, else / or the first that the user may see.
+ * @param {Record<string, string>} query */
+export const oneVhost = query => query.vhost || (vhosts.value?.length && !vhosts.value.includes("/") ? vhosts.value[0] : "/");
 
 export const CALL = { "x-warren-console": "1" };
 
@@ -48,6 +63,14 @@ export async function answer(method, url, body, headers = {}) {
     throw new Problem(response.status, json ? worded(json.reason ?? json.error) : `${response.status} ${text}`);
   }
   return { json, text, status: response.status };
+}
+
+/** What the API answers as a file in the reader's downloads, of no type that a browser would open.
+ * @param {string} path below /api @param {string} name */
+export async function fetchFile(path, name) {
+  const response = await fetch("api" + path, { headers: CALL, credentials: "same-origin" });
+  if (!response.ok) throw new Problem(response.status, worded((await response.json().catch(() => null))?.reason ?? response.status));
+  saveFile(name, new Blob([await response.blob()], { type: "application/octet-stream" }));
 }
 
 /** Who is logged in, if anybody. */

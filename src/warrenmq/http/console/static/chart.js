@@ -17,10 +17,11 @@ export const RANGES = /** @type {Record<string, [number, number]>} */ ({
 export const colours = new Store(0);
 
 /** What was, of a document with samples: asked once, and again when as much time has passed as between two points.
- * @param {string} path @param {string} range */
+ * @param {string | null} path null: it is not known to be there @param {string} range */
 export function usePast(path, range) {
   const [past, setPast] = useState(/** @type {any} */ (null));
   useEffect(() => {
+    if (path === null) return undefined;
     let gone = false;
     const [age, step] = RANGES[range];
     const query = ["lengths", "msg_rates", "data_rates", "node_stats"].map(one => `${one}_age=${age}&${one}_incr=${step}`).join("&");
@@ -71,9 +72,13 @@ export function points(series, past, recent) {
     if (then <= last) continue;
     times.push(then);
     series.forEach((one, place) => {
-      const found = one.rate ? one.details(doc)?.rate : one.value?.(doc);
+      const found = one.rate ? one.details(doc)?.rate ?? 0 : one.value?.(doc);
       rows[place].push(found ?? null);
     });
+  }
+  if (!times.length) {
+    const now = Date.now() / 1000; // an idle broker has been idle
+    return [[now - RANGES["10m"][0], now], ...series.map(one => one.rate ? [0, 0] : [null, null])];
   }
   return [times, ...rows];
 }

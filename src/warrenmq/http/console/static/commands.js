@@ -1,7 +1,8 @@
 // An action as one would type it: with curl, and with warren. Never with a secret: curl asks for the password itself.
 import { who } from "./api.js";
 
-/** @typedef {{method: string, path: string, body?: any, headers?: Record<string, string>, warren?: string}} Action */
+/** ``file``: the body is that file, as it is; ``payload``: the octets of a file are the payload in it.
+ * @typedef {{method: string, path: string, body?: any, headers?: Record<string, string>, warren?: string, file?: string, payload?: string}} Action */
 
 const SECRET = new Set(["password", "password_hash"]);
 
@@ -32,8 +33,10 @@ export function curl(action) {
   if (action.body !== undefined) {
     parts.push("-H 'content-type: application/json'");
     const hidden = JSON.stringify(action.body, (name, value) => SECRET.has(name) ? name.toUpperCase() : value);
-    parts.push(`-d ${quoted(hidden.length > 4000 ? "@FILE" : hidden)}`);
+    parts.push(action.file ? `--data-binary ${quoted("@" + action.file)}` : action.payload ? "--data-binary @-" : `-d ${quoted(hidden)}`);
   }
   parts.push(quoted(new URL("api" + action.path, location.href.split("#")[0]).href));
-  return parts.join(" ");
+  if (!action.payload) return parts.join(" ");
+  const [before, after] = JSON.stringify({ ...action.body, payload: "\0" }).split("\\u0000");
+  return `{ printf %s ${quoted(before)}; base64 -w0 ${quoted(action.payload)}; printf %s ${quoted(after)}; } | ${parts.join(" ")}`;
 }

@@ -68,9 +68,28 @@ export function laidOut(text) {
 /** Octets of text or base64 as a file in the reader's downloads.
  * @param {string} name @param {string} payload @param {string} encoding */
 export function download(name, payload, encoding) {
-  const content = encoding === "base64" ? Uint8Array.from(atob(payload), one => one.charCodeAt(0)) : payload;
+  saveFile(name, new Blob([encoding === "base64" ? octets(payload) : payload], { type: "application/octet-stream" }));
+}
+
+/** @param {string} base64 */
+export const octets = base64 => Uint8Array.from(atob(base64), one => one.charCodeAt(0));
+
+/** Octets as people read them: 16 a line, with those that are characters beside them.
+ * @param {Uint8Array<ArrayBuffer>} all */
+export function dumped(all) {
+  const lines = [];
+  for (let at = 0; at < all.length; at += 16) {
+    const part = [...all.subarray(at, at + 16)];
+    const text = part.map(one => one > 31 && one < 127 ? String.fromCharCode(one) : "·").join("");
+    lines.push(`${at.toString(16).padStart(6, "0")}  ${part.map(one => one.toString(16).padStart(2, "0")).join(" ").padEnd(47)}  ${text}`);
+  }
+  return lines.join("\n");
+}
+
+/** @param {string} name @param {Blob} content */
+export function saveFile(name, content) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([content], { type: "application/octet-stream" }));
+  link.href = URL.createObjectURL(content);
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);

@@ -1,5 +1,5 @@
 // The frame: who is logged in, where one is, what else there is.
-import { ask, call, logOut, may, who } from "./api.js";
+import { ask, logOut, lookForVhosts, may, oneVhost, vhosts, who } from "./api.js";
 import { colours } from "./chart.js";
 import { Dialogs, note } from "./dialogs.js";
 import { html, render, useEffect, useState } from "./html.js";
@@ -8,8 +8,8 @@ import { Login } from "./login.js";
 import { Palette, open as openPalette } from "./palette.js";
 import { go, href, setQuery, useRoute } from "./router.js";
 import { useStore } from "./store.js";
-import { Empty } from "./ui.js";
-import { PLACES, pageOf } from "./places.js";
+import { Card, Empty, Head } from "./ui.js";
+import { ONE_VHOST, PLACES, pageOf } from "./places.js";
 
 const themes = ["auto", "light", "dark"];
 
@@ -25,16 +25,16 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => colo
 
 function Vhosts() {
   const { path, query } = useRoute();
-  const [all, setAll] = useState(/** @type {string[]} */ ([]));
-  useEffect(() => { call("GET", "/vhosts?columns=name").then(rows => setAll(rows.map((/** @type {any} */ row) => row.name)), () => setAll([])); }, []);
+  const all = useStore(vhosts) ?? [];
+  const one = ONE_VHOST.includes(path[0]); // of such a page there is none for all of them
   const choose = (/** @type {any} */ event) => {
     const vhost = event.target.value;
     if (path.length > 1) go([path[0]], { vhost });
     else setQuery({ vhost, page: "" });
   };
   const inPath = ["queues", "exchanges"].includes(path[0]) && path.length > 2 ? path[1] : "";
-  return html`<label class="vhost"><span>vhost</span><select aria-label="virtual host" value=${inPath || query.vhost || ""} onChange=${choose}>
-    <option value="">all</option>${all.map(name => html`<option value=${name}>${name}</option>`)}</select></label>`;
+  return html`<label class="vhost"><span>vhost</span><select aria-label="virtual host" value=${inPath || (one ? oneVhost(query) : query.vhost || "")} onChange=${choose}>
+    ${!one && html`<option value="">all</option>`}${all.map(name => html`<option value=${name}>${name}</option>`)}</select></label>`;
 }
 
 function Frame() {
@@ -43,6 +43,8 @@ function Frame() {
   const route = useRoute();
   const [wide, setWide] = useState(false);
   const [theme, setTheme] = useState(localStorage.getItem("theme") ?? "auto");
+  const known = useStore(vhosts);
+  useEffect(() => { lookForVhosts(); }, []);
   useEffect(() => setWide(false), [route]);
   useEffect(() => {
     const pressed = (/** @type {KeyboardEvent} */ event) => {
@@ -59,7 +61,7 @@ function Frame() {
   const here = route.path[0] ?? "overview";
   const title = PLACES.flatMap(group => group.places).find(one => one.id === here)?.label ?? "Warren";
   useEffect(() => { document.title = `${route.path[2] ?? title} · Warren`; }, [title, route.path[2]]);
-  const leave = async () => { await logOut().catch(error => note(error.message, true)); forget(); };
+  const leave = async () => { await logOut().catch(error => note(error.message, true)); forget(); vhosts.set(undefined); };
   const turn = () => { const next = themes[(themes.indexOf(theme) + 1) % 3]; paint(next); setTheme(next); };
   return html`<a class="skip" href="#main" onClick=${(/** @type {any} */ event) => { event.preventDefault(); document.querySelector("main")?.focus(); }}>Skip to the content</a>
   <div class=${"frame" + (wide ? " open" : "")}>
@@ -80,8 +82,8 @@ function Frame() {
         <details class="menu me"><summary aria-label=${`account ${user?.user}`}>${user?.user}</summary><div class="menu-box">
           <p><b>${user?.user}</b><br /><span class="soft">${user?.tags.join(", ")}</span></p>
           <p class="soft">${user?.node}</p><button onClick=${leave}>Log out</button></div></details></header>
-      <main id="main" tabindex="-1" key=${route.path.join("/")}>${Page ? html`<${Page} route=${route} />`
-        : html`<${Empty} title="There is nothing here" text="The address names no page of the console." />`}</main>
+      <main id="main" tabindex="-1" key=${route.path.join("/")}>${!Page ? html`<${Head} title="There is nothing here" /><${Card}><${Empty} title="The address names no page of the console" text="Choose one in the menu, or jump to a queue with Ctrl K."><a href=${href(["overview"])}>To the overview</a><//><//>`
+        : known ? html`<${Page} route=${route} />` : html`<p class="soft" aria-busy="true">…</p>`}</main>
     </div></div>
   <${Palette} />`;
 }

@@ -3,6 +3,9 @@ import { html, useEffect, useState } from "./html.js";
 
 /** @typedef {{id: string, label: string, icon: string, need?: string, vhost?: boolean, load: () => Promise<{Page: any}>}} Place */
 
+/** Those that show one virtual host at a time. */
+export const ONE_VHOST = ["topology", "whatif", "dead", "delayed"];
+
 /** @type {{label: string, places: Place[]}[]} */
 export const PLACES = [
   { label: "Broker", places: [
@@ -48,5 +51,5 @@ function Loading({ route }) {
   useEffect(() => {
     places.get(id)?.load().then(module => { loaded.set(id, module.Page); setPage(() => module.Page); });
   }, [id]);
-  return Page ? html`<${Page} route=${route} />` : html`<p class="soft">…</p>`;
+  return Page ? html`<${Page} route=${route} />` : html`<p class="soft" aria-busy="true">…</p>`;
 }

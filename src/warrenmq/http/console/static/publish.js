@@ -1,5 +1,5 @@
 // The form that publishes a message: key, properties, headers, a body from the keyboard or a file.
-import { at, call, exchangeInPath } from "./api.js";
+import { at, exchangeInPath } from "./api.js";
 import { inVhost, sh } from "./commands.js";
 import { act, note } from "./dialogs.js";
 import { html } from "./html.js";
@@ -34,11 +34,8 @@ export function publish(vhost, exchange, key = "") {
         .concat(Object.entries(v.properties).map(([name, value]) => sh` -P ${`${name}=${value}`}`)).join("");
       return { method: "POST", path: at`exchanges/${vhost}/${exchangeInPath(exchange)}/publish`,
         body: { routing_key: v.key, properties, payload: file ? file.text : v.body, payload_encoding: file ? "base64" : "string" },
-        warren: sh`warren publish ${v.key} ${file ? `FILE ${file.name}` : v.body}` + (exchange ? sh` -e ${exchange}` : "") + words + (v.persistent ? " --persistent" : "") + " --mandatory --confirm" + inVhost(vhost) };
+        warren: sh`warren publish ${v.key} ${file ? "-" : v.body}` + (exchange ? sh` -e ${exchange}` : "") + words + (v.persistent ? " --persistent" : "") + " --mandatory --confirm" + inVhost(vhost) + (file ? sh` < ${file.name}` : ""), ...(file ? { payload: file.name } : {}) };
     },
     done: answer => answer.routed ? "published: a queue took it" : "published, but no queue took it",
   });
 }
-
-/** The vhosts one may see, by name. */
-export const vhosts = async () => (await call("GET", "/vhosts?columns=name")).map((/** @type {any} */ one) => /** @type {string} */ (one.name));

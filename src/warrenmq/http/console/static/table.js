@@ -98,16 +98,16 @@ function Rows({ columns, rows, id, sort, reverse, waiting, turn }) {
     const down = sort === key ? !reverse : !!column.num;
     if (turn) turn(key, down); else setQuery({ sort: key, reverse: down ? "1" : "", page: "" });
   };
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="table"><table aria-busy=${waiting}>
-    <thead><tr>${columns.map(column => {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="table"><table role="table" aria-busy=${waiting}>
+    <thead role="rowgroup"><tr role="row">${columns.map(column => {
       const key = column.sort ?? column.key;
       const order = sort === key ? (reverse ? "descending" : "ascending") : undefined;
-      return html`<th key=${column.key} class=${column.num ? "num" : ""} aria-sort=${order} scope="col">${key && column.label
+      return html`<th key=${column.key} role="columnheader" class=${column.num ? "num" : ""} aria-sort=${order} scope="col">${key && column.label
         ? html`<button onClick=${() => sorted(column)}>${column.label}<span aria-hidden="true">${order ? (reverse ? " ↓" : " ↑") : ""}</span></button>`
         : column.label || html`<span class="hidden">actions</span>`}</th>`;
     })}</tr></thead>
-    <tbody>${waiting ? html`<tr><td colspan=${columns.length} class="soft">…</td></tr>` : rows.map(row =>
-      html`<tr key=${id(row)}>${columns.map(column => html`<td key=${column.key} class=${column.num ? "num" : ""} data-label=${column.label}>${column.show(row)}</td>`)}</tr>`)}</tbody>
+    <tbody role="rowgroup">${waiting ? html`<tr role="row"><td role="cell" colspan=${columns.length} class="soft">…</td></tr>` : rows.map(row =>
+      html`<tr role="row" key=${id(row)}>${columns.map(column => html`<td role="cell" key=${column.key} class=${column.num ? "num" : ""} data-label=${column.label}>${column.show(row)}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 

@@ -17,6 +17,11 @@ export const Empty = ({ title, text, children }) => html`<div class="empty"><h2>
 /** @param {{problem: Error | null}} props */
 export const Trouble = ({ problem }) => problem && html`<p class="problem" role="alert">${problem.message}</p>`;
 
+/** The page of something that is not there, or not any more.
+ * @param {{name: string, what: string, why: string, problem: Error & {status?: number}, path: string[], all: string}} props */
+export const Missing = ({ name, what, why, problem, path, all }) => html`<${Head} title=${name} sub=${what} />
+  ${problem.status === 404 ? html`<${Card}><${Empty} title=${`There is no such ${what}`} text=${why}><${Go} path=${path}>${all}<//><//><//>` : html`<${Trouble} problem=${problem} />`}`;
+
 /** @param {{kind?: string, children?: any, title?: string}} props */
 export const Tag = ({ kind, children, title }) => html`<span class=${"tag " + (kind ?? "")} title=${title}>${children}</span>`;
 

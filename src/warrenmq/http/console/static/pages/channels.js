@@ -5,7 +5,7 @@ import { number, rate } from "../format.js";
 import { html } from "../html.js";
 import { useLive } from "../live.js";
 import { ServerTable, Table } from "../table.js";
-import { Card, Empty, Facts, Go, Head, Tag, Trouble } from "../ui.js";
+import { Card, Empty, Facts, Go, Head, Missing, Tag, Trouble } from "../ui.js";
 import { CONSUMERS } from "./consumers.js";
 
 /** @param {string} name @param {string} label @returns {import("../table.js").Column} */
@@ -37,8 +37,9 @@ export function Page({ route }) {
 function One({ name }) {
   const path = at`channels/${name}`;
   const { data: one, problem } = useLive(path);
-  const past = usePast(path, "10m");
+  const past = usePast(one && path, "10m");
   const recent = useRecent(one, path);
+  if (problem && !one) return html`<${Missing} name=${name} what="channel" why="The client has closed it, or is gone." problem=${problem} path=${["channels"]} all="All channels" />`;
   return html`<${Head} title=${name} sub=${one && html`channel ${one.number} of <${Go} path=${["connections", one.connection_details.name]}>${one.connection_details.name}<//>`} /><${Trouble} problem=${problem} />
     ${one && html`<div class="grid"><${Card}><${Chart} title="Messages a second" series=${RATES} past=${past} recent=${recent} show=${rate} /><//>
       <${Card} title="Channel"><${Facts} pairs=${[["user", one.user], ["vhost", one.vhost], ["confirms", one.confirm ? "yes" : "no"], ["transactional", one.transactional ? "yes" : "no"], ["prefetch", one.prefetch_count || "no limit"],

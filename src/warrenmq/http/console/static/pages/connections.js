@@ -8,7 +8,7 @@ import { html } from "../html.js";
 import { useLive } from "../live.js";
 import { go } from "../router.js";
 import { ServerTable } from "../table.js";
-import { Card, Empty, Facts, Go, Head, Json, Tag, Trouble } from "../ui.js";
+import { Card, Empty, Facts, Go, Head, Json, Missing, Tag, Trouble } from "../ui.js";
 import { CHANNELS } from "./channels.js";
 
 /** @param {{state: string}} props */
@@ -44,8 +44,9 @@ export function Page({ route }) {
 function One({ name }) {
   const path = at`connections/${name}`;
   const { data: one, problem } = useLive(path);
-  const past = usePast(path, "10m");
+  const past = usePast(one && path, "10m");
   const recent = useRecent(one, path);
+  if (problem && !one) return html`<${Missing} name=${name} what="connection" why="The client has gone." problem=${problem} path=${["connections"]} all="All connections" />`;
   const close = () => act({ title: "Close this connection", text: `${name}: the client is told why, and usually comes back.`, danger: true, verb: "Close", name: one?.user_provided_name ?? name, done: "closed", after: () => go(["connections"]),
     fields: [{ name: "reason", label: "Reason", value: "closed in the console" }],
     action: v => ({ method: "DELETE", path, headers: { "x-reason": v.reason }, warren: sh`warren ctl close_connection ${name} ${v.reason}` }) });

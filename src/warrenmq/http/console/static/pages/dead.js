@@ -1,5 +1,5 @@
 // Dead letters as an inbox: in groups by how and where they died; look, send back, take back.
-import { at, call } from "../api.js";
+import { at, call, oneVhost } from "../api.js";
 import { inVhost, sh } from "../commands.js";
 import { act } from "../dialogs.js";
 import { number, time } from "../format.js";
@@ -33,7 +33,7 @@ export function collecting(queues, bindings) {
 
 /** @param {{route: import("../router.js").Route}} props */
 export function Page({ route }) {
-  const vhost = route.query.vhost || "/";
+  const vhost = oneVhost(route.query);
   const { data: queues, problem } = useLive(at`queues/${vhost}` + "?columns=name,arguments,effective_policy_definition,messages,type");
   const { data: bindings } = useLive(at`bindings/${vhost}`);
   const boxes = queues && bindings ? collecting(queues, bindings) : null;
@@ -80,7 +80,7 @@ function Inbox({ vhost, name, route }) {
       <div class="grid one"><${Card} title=${chosen ? Object.values(chosen.by).filter(Boolean).join(" · ") : "All of them"} aside=${html`<div class="actions"><button onClick=${() => redrive(true)}>Preview</button><button class="main" onClick=${() => redrive(false)}>Redrive</button></div>`}>
         ${preview && html`<div class="hint" role="status">Of ${number(preview.matched)} messages ${number(preview.sent)} would go back: ${Object.entries(preview.targets).map(([to, n]) => `${n} to ${to}`).join(", ") || "none"}.
           ${Object.entries(preview.stayed).map(([why, n]) => html`<div>${n} would stay: ${why}</div>`)}</div>`}<//>
-      <${Peek} vhost=${vhost} name=${name} route=${route} extra=${header.length ? { header: header[0] } : {}} /></div></div>`)}`;
+      <${Peek} vhost=${vhost} name=${name} route=${route} headers=${header} /></div></div>`)}`;
 }
 
 /** @param {string} vhost @param {string} id */

@@ -30,7 +30,7 @@ export function Page({ route }) {
   };
   const count = (/** @type {string} */ what) => file?.found.filter(one => one.what === what).length ?? 0;
   const load = () => act({ title: `Import ${file?.name}`, verb: "Import", done: "imported", after: () => setFile(null), text: `${count("new")} new, ${count("replaced")} replaced, ${count("differs")} differ and stay. Nothing is deleted.`,
-    action: () => ({ method: "POST", path, body: file?.data, warren: sh`warren ctl import_definitions ${file?.name}` }) });
+    action: () => ({ method: "POST", path, body: file?.data, file: file?.name, ...(vhost ? {} : { warren: sh`warren ctl import_definitions ${file?.name}` }) }) });
   return html`<${Head} title="Definitions" sub=${`Everything that is declared or set${vhost ? ` in vhost ${vhost}` : ""}, without messages.`}><button class="main" onClick=${save}>Export</button><//>
     <${Card} title="Import"><div class="field"><label for="definitions">A file in RabbitMQ's format</label><input id="definitions" type="file" accept=".json,application/json" onChange=${choose} /><small>Nothing happens before you have seen what would change.</small></div>
       <${Trouble} problem=${problem} />

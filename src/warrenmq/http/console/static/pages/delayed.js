@@ -1,5 +1,5 @@
 // Delayed messages on a time axis: search, zoom, give another time, deliver now, cancel.
-import { at } from "../api.js";
+import { at, oneVhost } from "../api.js";
 import { curl, inVhost, sh } from "../commands.js";
 import { Commands, act } from "../dialogs.js";
 import { bytes, duration, laidOut, number, time } from "../format.js";
@@ -16,7 +16,7 @@ const BINS = 48;
 /** @param {{route: import("../router.js").Route}} props */
 export function Page({ route }) {
   const { query } = route;
-  const vhost = query.vhost || "/";
+  const vhost = oneVhost(query);
   const wanted = new URLSearchParams({ limit: "300" });
   for (const one of ["exchange", "routing_key", "header", "message_id", "from", "to"]) if (query[one]) wanted.set(one, query[one]);
   const path = at`delayed/${vhost}` + `?${wanted}`;
@@ -65,8 +65,8 @@ function Axis({ items, from, to }) {
   const counts = Array.from({ length: BINS }, () => 0);
   for (const item of items) counts[Math.max(0, Math.min(BINS - 1, Math.floor((item.due_ms - first) / width)))]++;
   const most = Math.max(...counts, 1);
-  return html`<svg class="axis" viewBox="0 0 960 150" role="img" aria-label="how many are due when"><line x1="0" x2="960" y1="124" y2="124" />
-    ${counts.map((count, n) => html`<g key=${n}>${count > 0 && html`<rect x=${n * 20 + 2} width="16" rx="3" y=${122 - 100 * count / most} height=${100 * count / most} />`}
+  return html`<svg class="axis" viewBox="0 0 960 150" role="img" aria-label="how many are due when"><text x="2" y="12">at most ${number(most)} in ${duration(width)}</text><line x1="0" x2="960" y1="124" y2="124" />
+    ${counts.map((count, n) => html`<g key=${n}>${count > 0 && html`<rect x=${n * 20 + 2} width="16" rx="3" y=${122 - 98 * count / most} height=${98 * count / most} />`}
       ${count > 0 && html`<rect class="bin" x=${n * 20} y="0" width="20" height="124" onClick=${() => setQuery({ from: String(Math.floor(first + n * width)), to: String(Math.ceil(first + (n + 1) * width)) })}><title>${count} due around ${time(first + (n + 0.5) * width)}: click to zoom</title></rect>`}</g>`)}
     ${[0, 1, 2, 3, 4].map(n => html`<text x=${Math.min(958, Math.max(2, n * 240))} y="142" text-anchor=${n === 0 ? "start" : n === 4 ? "end" : "middle"}>${time(first + (last - first) * n / 4)}</text>`)}</svg>`;
 }

@@ -1,5 +1,5 @@
 // Exchanges: the list, and one of them with its bindings both ways.
-import { at, exchangeInPath } from "../api.js";
+import { at, exchangeInPath, lookForVhosts } from "../api.js";
 import { Bindings, bindFrom, bindTo } from "../bindings.js";
 import { Chart, usePast, useRecent } from "../chart.js";
 import { asArguments, inVhost, sh } from "../commands.js";
@@ -7,10 +7,10 @@ import { act } from "../dialogs.js";
 import { number, rate } from "../format.js";
 import { html } from "../html.js";
 import { useLive } from "../live.js";
-import { publish, vhosts } from "../publish.js";
+import { publish } from "../publish.js";
 import { go } from "../router.js";
 import { ServerTable } from "../table.js";
-import { Card, Empty, Exchange, Explained, Facts, Head, Tag, Trouble } from "../ui.js";
+import { Card, Empty, Exchange, Explained, Facts, Head, Missing, Tag, Trouble } from "../ui.js";
 
 const TYPES = /** @type {[string, string][]} */ ([["direct", "direct: the key is the binding's"], ["fanout", "fanout: to all that is bound"], ["topic", "topic: words of the key, with * and #"],
   ["headers", "headers: by what the headers say"], ["x-delayed-message", "x-delayed-message: later"], ["x-consistent-hash", "x-consistent-hash: one of them, by hash"], ["x-random", "x-random: one of them"]]);
@@ -29,7 +29,7 @@ const COLUMNS = [
 
 /** @param {string} vhost */
 const add = async vhost => {
-  const all = await vhosts();
+  const all = await lookForVhosts();
   act({ title: "Add an exchange", verb: "Add", done: "the exchange is there",
     fields: [{ name: "vhost", label: "Virtual host", type: "select", options: all, value: vhost || all[0] }, { name: "name", label: "Name", required: true }, { name: "type", label: "Type", type: "select", options: TYPES },
       { name: "durable", label: "Durable: it outlives a restart", type: "checkbox", value: true }, { name: "auto_delete", label: "Auto-delete: it goes with its last binding", type: "checkbox" },
@@ -53,9 +53,10 @@ export function Page({ route }) {
 function One({ vhost, name }) {
   const path = at`exchanges/${vhost}/${exchangeInPath(name)}`;
   const { data: one, problem } = useLive(path);
-  const past = usePast(path, "10m");
+  const past = usePast(one && path, "10m");
   const recent = useRecent(one, path);
   const isDefault = name === "amq.default";
+  if (problem && !one) return html`<${Missing} name=${name} what=${`exchange in ${vhost}`} why="It may have been deleted." problem=${problem} path=${["exchanges"]} all="All exchanges" />`;
   const remove = () => act({ title: `Delete exchange ${name}`, text: "Its bindings go with it.", danger: true, verb: "Delete", name, done: "the exchange is deleted", after: () => go(["exchanges"]),
     fields: [{ name: "unused", label: "Only if nothing is bound", type: "checkbox" }],
     action: v => ({ method: "DELETE", path: path + (v.unused ? "?if-unused=true" : ""), warren: sh`warren delete exchange ${name}` + inVhost(vhost) + (v.unused ? " --if-unused" : "") }) });

@@ -1,5 +1,5 @@
 // The broker as a whole: what it holds, what moves, what is short.
-import { may } from "../api.js";
+import { at, may } from "../api.js";
 import { Chart, RANGES, RATES, lengths, took, usePast, useRecent } from "../chart.js";
 import { bytes, duration, number, rate, short } from "../format.js";
 import { html } from "../html.js";
@@ -50,7 +50,7 @@ function Node({ range }) {
   const { data: nodes } = useLive("/nodes");
   const { data: ledger } = useLive("/ledger");
   const node = nodes?.[0];
-  const path = node ? `/nodes/${encodeURIComponent(node.name)}` : "/nodes";
+  const path = node ? at`nodes/${node.name}` : null;
   const past = usePast(path, range);
   const recent = useRecent(node, "node" + range);
   const shown = range === "10m" ? recent : [];

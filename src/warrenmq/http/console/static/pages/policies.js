@@ -1,18 +1,17 @@
 // Policies and operator policies, and what each of them is in force on right now.
-import { at, may } from "../api.js";
+import { at, lookForVhosts, may } from "../api.js";
 import { inVhost, sh } from "../commands.js";
 import { act } from "../dialogs.js";
 import { number } from "../format.js";
 import { html } from "../html.js";
 import { useLive } from "../live.js";
-import { vhosts } from "../publish.js";
 import { href } from "../router.js";
 import { Table } from "../table.js";
 import { Card, Empty, Head } from "../ui.js";
 
 /** @param {boolean} operator @param {string} vhost @param {any} [row] */
 async function set(operator, vhost, row) {
-  const all = await vhosts();
+  const all = await lookForVhosts();
   act({ title: row ? `Change ${row.name}` : operator ? "Set an operator policy" : "Set a policy", verb: "Set", done: "set; it is live",
     text: operator ? "Operator policies limit what policies and arguments ask for: the smaller value counts." : "Of the policies that fit a queue or exchange, the one with the highest priority is in force.",
     fields: [{ name: "vhost", label: "Virtual host", type: "select", options: all, value: row?.vhost ?? (vhost || all[0]) }, { name: "name", label: "Name", value: row?.name ?? "", required: true }, { name: "pattern", label: "Pattern", value: row?.pattern ?? "", hint: "a regular expression for names" },

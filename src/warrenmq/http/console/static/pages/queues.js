@@ -1,5 +1,5 @@
 // Queues and streams: the list, and one of them.
-import { at, call } from "../api.js";
+import { at, lookForVhosts } from "../api.js";
 import { Chart, RATES, lengths, usePast, useRecent } from "../chart.js";
 import { asArguments, inVhost, sh } from "../commands.js";
 import { act } from "../dialogs.js";
@@ -11,7 +11,7 @@ import { Messages, Peek } from "../messages.js";
 import { publish } from "../publish.js";
 import { go } from "../router.js";
 import { ServerTable, Table } from "../table.js";
-import { Card, Empty, Explained, Facts, Go, Head, Queue, Stat, Tabs, Tag, Trouble } from "../ui.js";
+import { Card, Empty, Explained, Facts, Head, Missing, Queue, Stat, Tabs, Tag } from "../ui.js";
 import { CONSUMERS } from "./consumers.js";
 
 /** @type {import("../table.js").Column[]} */
@@ -63,7 +63,7 @@ export const declare = (vhosts, vhost) => act({
 export function Page({ route }) {
   if (route.path.length > 2) return html`<${One} vhost=${route.path[1]} name=${route.path[2]} route=${route} />`;
   const { vhost } = route.query;
-  const add = async () => declare((await call("GET", "/vhosts?columns=name")).map((/** @type {any} */ one) => one.name), vhost);
+  const add = async () => declare(await lookForVhosts(), vhost);
   return html`<${Head} title="Queues and streams" sub="What waits, what is with consumers, and what moves."><button class="main" onClick=${add}>Add a queue</button><//>
     <${ServerTable} path=${vhost ? at`queues/${vhost}` : "/queues"} columns=${COLUMNS} need=${["name", "vhost"]} id=${(/** @type {any} */ row) => row.vhost + " " + row.name}
       empty=${html`<${Empty} title="No queue yet" text="A queue holds messages until somebody takes them. Add one here, or let your client declare it."
@@ -85,8 +85,7 @@ function One({ vhost, name, route }) {
     fields: [{ name: "target", label: "To queue", required: true }, { name: "limit", label: "At most", type: "number" }, { name: "copy", label: "Copy instead: they stay here too", type: "checkbox" }],
     action: v => ({ method: "POST", path: `${path}/${v.copy ? "copy" : "move"}`, body: { target: v.target, ...(v.limit ? { limit: v.limit } : {}) },
       warren: sh`warren ${v.copy ? "copy" : "move"} ${name} ${v.target}` + (v.limit ? ` --limit ${v.limit}` : "") + inVhost(vhost) }) });
-  if (problem && !queue) return html`<${Head} title=${name} sub=${`queue in ${vhost}`} /><${Trouble} problem=${problem} />
-    <${Card}><${Empty} title="There is no such queue any more" text="It may have been deleted, or expired."><${Go} path=${["queues"]}>All queues<//><//><//>`;
+  if (problem && !queue) return html`<${Missing} name=${name} what=${`queue in ${vhost}`} why="It may have been deleted, or expired." problem=${problem} path=${["queues"]} all="All queues" />`;
   if (!queue) return html`<${Head} title=${name} sub=${`queue in ${vhost}`} />`;
   const stream = queue.type === "stream";
   return html`<${Head} title=${name} sub=${html`${queue.type} queue in ${vhost} ${!queue.durable && html`<${Tag} kind="warn">transient<//>`}

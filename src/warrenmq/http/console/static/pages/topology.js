@@ -1,5 +1,5 @@
 // The topology as a drawn graph: type a key, and its path lights up.
-import { at, call, exchangeInPath } from "../api.js";
+import { at, call, exchangeInPath, oneVhost } from "../api.js";
 import { curl, inVhost, sh } from "../commands.js";
 import { Commands } from "../dialogs.js";
 import { number, rate } from "../format.js";
@@ -14,13 +14,13 @@ const MOST = 120; // nodes that are drawn without a filter
 /** @param {{route: import("../router.js").Route}} props */
 export function Page({ route }) {
   const { query } = route;
-  const vhost = query.vhost || "/";
+  const vhost = oneVhost(query);
   const { data: exchanges, problem } = useLive(at`exchanges/${vhost}` + "?columns=name,type,arguments,policy,message_stats.publish_out_details");
   const { data: policies } = useLive(at`policies/${vhost}` + "?columns=name,definition");
   const { data: queues } = useLive(at`queues/${vhost}` + "?columns=name,type,arguments,effective_policy_definition,messages,message_stats.publish_details");
   const { data: bindings } = useLive(at`bindings/${vhost}`);
   const [explained, setExplained] = useState(/** @type {any} */ (null));
-  const [wrong, setWrong] = useState(/** @type {Error | null} */ (null));
+  const [wrong, setWrong] = useState(/** @type {import("../api.js").Problem | null} */ (null));
   const asked = query.exchange !== undefined;
   const path = at`exchanges/${vhost}/${exchangeInPath(query.exchange ?? "")}/explain?routing_key=${query.key ?? ""}` + (query.headers ? `&headers=${encodeURIComponent(query.headers)}` : "");
   useEffect(() => {
@@ -44,9 +44,10 @@ export function Page({ route }) {
       <div class="field"><label for="t-key">Routing key</label><input id="t-key" value=${query.key ?? ""} onInput=${change("key")} placeholder="order.new.eu" spellcheck="false" /></div>
       <div class="field"><label for="t-headers">Headers</label><input id="t-headers" value=${query.headers ?? ""} onChange=${change("headers")} placeholder=${'{"kind": "order"}'} spellcheck="false" /></div>
       <div class="field"><label for="t-find">Draw what is around</label><input id="t-find" type="search" value=${query.find ?? ""} onInput=${(/** @type {any} */ event) => setQuery({ find: event.target.value })} placeholder="a name" /></div></div>
-      <${Trouble} problem=${wrong} />
+      <${Trouble} problem=${wrong?.status === 404 ? new Error(`There is no exchange '${query.exchange}' in vhost ${vhost}.`) : wrong} />
       ${explained && html`<${Verdict} explained=${explained} said=${way.said} />
-        <${Commands} warren=${sh`warren explain ${query.exchange === "amq.default" ? "" : query.exchange} ${query.key ?? ""}` + inVhost(vhost)} curl=${curl({ method: "GET", path })} />`}<//>
+        <${Commands} warren=${sh`warren explain ${query.exchange === "amq.default" ? "" : query.exchange} ${query.key ?? ""}` + headerWords(query.headers) + inVhost(vhost)} curl=${curl({ method: "GET", path })} />`}<//>
+    ${!graph && !problem && html`<p class="soft" role="status" aria-busy="true">drawing what is declared in ${vhost}…</p>`}
     ${graph && (graph.nodes.length ? html`<${Drawing} graph=${graph} way=${way} vhost=${vhost} exchanges=${exchanges} queues=${queues} />
       ${whole && graph.nodes.length < whole.nodes.length && html`<p class="soft">${number(graph.nodes.length)} of ${number(whole.nodes.length)} are drawn. Name what you look for above.</p>`}`
       : html`<${Card}><${Empty} title="Nothing to draw" text="There are no queues and no exchanges of your own in this virtual host yet." /><//>`)}`;
@@ -85,6 +86,14 @@ function Drawing({ graph, way, vhost, exchanges, queues }) {
         <text text-anchor="middle" x=${place.x} y=${place.y - 2}>${cut(node.name || "(default)", 26)}</text>
         <text class="sub" text-anchor="middle" x=${place.x} y=${place.y + 14}>${sub}${rates.get(node.id) ? ` · ${rate(rates.get(node.id))}` : ""}</text></a>`;
     })}</svg></div>`;
+}
+
+/** Headers as warren takes them.
+ * @param {string | undefined} text */
+function headerWords(text) {
+  try {
+    return Object.entries(JSON.parse(text || "{}")).map(([name, value]) => sh` -H ${typeof value === "string" ? `${name}=${value}` : `${name}:=${JSON.stringify(value)}`}`).join("");
+  } catch { return ""; }
 }
 
 /** @param {string} text @param {number} most */

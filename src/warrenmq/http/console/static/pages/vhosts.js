@@ -1,5 +1,5 @@
 // Virtual hosts: what is in them, and their limits.
-import { at, may } from "../api.js";
+import { at, lookForVhosts, may } from "../api.js";
 import { sh } from "../commands.js";
 import { act } from "../dialogs.js";
 import { bytes, number, rate } from "../format.js";
@@ -8,11 +8,11 @@ import { useLive } from "../live.js";
 import { ServerTable } from "../table.js";
 import { Go, Head, Tag } from "../ui.js";
 
-const add = () => act({ title: "Add a virtual host", verb: "Add", done: "the virtual host is there", text: "You get all permissions in it.", fields: [{ name: "name", label: "Name", required: true }, { name: "description", label: "Description" }, { name: "type", label: "Queues are by default", type: "select", options: ["classic", "quorum", "stream"] }],
+const add = () => act({ title: "Add a virtual host", verb: "Add", done: "the virtual host is there", after: lookForVhosts, text: "You get all permissions in it.", fields: [{ name: "name", label: "Name", required: true }, { name: "description", label: "Description" }, { name: "type", label: "Queues are by default", type: "select", options: ["classic", "quorum", "stream"] }],
   action: v => ({ method: "PUT", path: at`vhosts/${v.name}`, body: { description: v.description, ...(v.type === "classic" ? {} : { default_queue_type: v.type }) }, warren: sh`warren ctl add_vhost ${v.name}` + (v.description ? sh` --description ${v.description}` : "") + (v.type === "classic" ? "" : ` --default-queue-type ${v.type}`) }) });
 const limit = (/** @type {string} */ name) => act({ title: `Limit ${name}`, verb: "Set", done: "set", fields: [{ name: "limit", label: "Limit", type: "select", options: ["max-connections", "max-queues"] }, { name: "value", label: "At most", type: "number", value: 1000, hint: "-1 is no limit, 0 allows none" }],
   action: v => ({ method: "PUT", path: at`vhost-limits/${name}/${v.limit}`, body: { value: v.value }, warren: sh`warren ctl set_vhost_limits -p ${name} ${JSON.stringify({ [v.limit]: v.value })}` }) });
-const remove = (/** @type {string} */ name) => act({ title: `Delete virtual host ${name}`, text: "With all that it holds: queues, messages, exchanges, permissions.", danger: true, verb: "Delete", name, done: "the virtual host is deleted", action: () => ({ method: "DELETE", path: at`vhosts/${name}`, warren: sh`warren ctl delete_vhost ${name}` }) });
+const remove = (/** @type {string} */ name) => act({ title: `Delete virtual host ${name}`, text: "With all that it holds: queues, messages, exchanges, permissions.", danger: true, verb: "Delete", name, done: "the virtual host is deleted", after: lookForVhosts, action: () => ({ method: "DELETE", path: at`vhosts/${name}`, warren: sh`warren ctl delete_vhost ${name}` }) });
 
 export function Page() {
   const { data: limits } = useLive("/vhost-limits");

@@ -1,9 +1,9 @@
 // What if: which of the newest messages would have gone elsewhere under another binding, policy, or other definitions.
-import { call } from "../api.js";
+import { call, oneVhost } from "../api.js";
 import { curl, sh } from "../commands.js";
 import { Commands, Input } from "../dialogs.js";
 import { number, time } from "../format.js";
-import { html, useEffect, useState } from "../html.js";
+import { html, useEffect, useMemo, useState } from "../html.js";
 import { go, href } from "../router.js";
 import { Table } from "../table.js";
 import { Card, Empty, Exchange, Go, Head, Queue, Stat, Tag, Trouble } from "../ui.js";
@@ -48,7 +48,7 @@ function question(query, text) {
   const change = CHANGES.find(one => one.id === query.change);
   const given = /** @type {Record<string, string>} */ ({ ...query, definitions: text });
   if (!change || change.fields.some(field => field.required && !given[field.name])) return null;
-  try { return { body: change.asked(filled(change, given), query.vhost || "/"), wrong: "" }; } catch (error) { return { body: null, wrong: /** @type {Error} */ (error).message }; }
+  try { return { body: change.asked(filled(change, given), oneVhost(query)), wrong: "" }; } catch (error) { return { body: null, wrong: /** @type {Error} */ (error).message }; }
 }
 
 /** @param {{route: import("../router.js").Route}} props */
@@ -61,11 +61,12 @@ export function Page({ route }) {
   const asked = question(query, typed.at === here ? typed.text : "");
   const age = AGES[query.age] ? query.age : "1h";
   const key = asked?.body ? JSON.stringify([asked.body, age, round]) : "";
+  const body = useMemo(() => ({ ...asked?.body, since: new Date(Date.now() - AGES[age][0] * 1000).toISOString() }), [key]);
   useEffect(() => {
     if (!key) return undefined;
     let gone = false;
     const tell = (/** @type {any} */ found, /** @type {any} */ problem) => { if (!gone) setTold({ key, found, problem }); };
-    call("POST", "/whatif", { ...asked?.body, since: new Date(Date.now() - AGES[age][0] * 1000).toISOString() }).then(found => tell(found, null), problem => tell(null, problem));
+    call("POST", "/whatif", body).then(found => tell(found, null), problem => tell(null, problem));
     return () => { gone = true; };
   }, [key]);
   const now = told?.key === key ? told : null;
@@ -76,10 +77,10 @@ export function Page({ route }) {
     if (href(["whatif"], wanted) === here) setRound(n => n + 1); else go(["whatif"], wanted);
   };
   const unwell = now?.problem?.status === 503;
-  return html`<${Head} title="What if" sub=${`Which messages of the journal would have fared otherwise in vhost ${query.vhost || "/"}. Nothing is changed.`} />
+  return html`<${Head} title="What if" sub=${`Which messages of the journal would have fared otherwise in vhost ${oneVhost(query)}. Nothing is changed.`} />
     <${Asking} key=${JSON.stringify(query)} query=${query} text=${typed.text} age=${age} busy=${busy} ask=${ask} />
     <${Trouble} problem=${asked?.wrong ? new Error(asked.wrong) : null} />
-    ${asked?.body && html`<${Commands} warren=${sh`printf %s ${JSON.stringify(asked.body)} | warren whatif - --since ${age}`} curl=${curl({ method: "POST", path: "/whatif", body: asked.body })} />`}
+    ${asked?.body && html`<${Commands} warren=${sh`printf %s ${JSON.stringify(asked.body)} | warren whatif - --since ${age}`} curl=${curl({ method: "POST", path: "/whatif", body })} />`}
     <div aria-busy=${busy}>${busy && html`<p class="soft" role="status">playing the messages through…</p>`}
       ${unwell ? html`<${Card}><${Empty} title="The journal gives no answer" text=${`${now?.problem.message}. What if is answered from the journal: the broker has to be started with --journal on, and to have recorded messages.`} /><//>` : html`<${Trouble} problem=${now?.problem ?? null} />`}</div>
     ${now?.found && html`<${Told} found=${now.found} />`}
