@@ -85,6 +85,7 @@ def test_nobody_is_logged_in_or_changes_anything_from_another_origin(
     assert log_in(browser, **headers).status_code == 403
     log_in(browser)
     assert browser.put("/api/queues/%2F/forged", json={}, headers=headers).status_code == 403
+    assert browser.get("/console/stream?watch=x", headers=headers).status_code == 403
 
 
 def test_a_new_password_and_a_lost_tag_count_from_the_next_call_on(api: Api, browser: web.Client) -> None:

@@ -32,9 +32,7 @@ def channel(api: Api) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("durable", [True, False])
-def test_the_whole_body_of_what_waits_or_is_held_comes_as_an_attachment(
-    api: Api, channel: Any, durable: bool
-) -> None:
+def test_the_whole_body_of_what_waits_or_is_held_comes_as_an_attachment(api: Api, channel: Any, durable: bool) -> None:
     api.put("/queues/%2F/bodies", {"durable": durable})
     sent = [EVIL, os.urandom(5_000_000), b""]
     for body in sent:

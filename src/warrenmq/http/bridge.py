@@ -18,6 +18,7 @@ from warrenmq.broker.start.stopping import forget_transient
 from warrenmq.http import errors
 from warrenmq.http.console.sessions import Sessions
 from warrenmq.http.direct import Direct
+from warrenmq.http.figures.flow import Flow
 from warrenmq.http.figures.history import History
 from warrenmq.http.figures.rates import Rates
 from warrenmq.http.messages.transfer_jobs import Transfers
@@ -47,6 +48,7 @@ class Bridge:
         self.history = History() if history is None else history
         self.transfers = Transfers(self)
         self.sessions = Sessions(self.access)
+        self.flow = Flow()
         # for the patterns in listings of all users together: every request may bring a new one
         self.patience = Patience(self.broker.services.io_clock, self.broker.services.notes, "listings")
 

@@ -59,6 +59,7 @@ class Named:
         self.number: Final = number
         self.text: Final = text  # JSON
         self.segment: i64 = 0  # in which it was last named
+        self.messages: i64 = 0  # of a route: so many took it
         self.unconfirmed: Unconfirmed | None = None  # of a channel whose publishes are confirmed
 
 

@@ -117,6 +117,7 @@ def move(
     ``address`` is where the log has it already, so that it is not written again; 0 when it has not, or has only its
     ``body``. ``route``: as the journal has the way to the queues, if an exchange chose them.
     """
+    route.messages += 1
     log = services.log
     outer = log.unlogged.within(route)
     taken = _move(services, message, queues, address, way, body)

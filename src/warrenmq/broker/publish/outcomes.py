@@ -57,6 +57,7 @@ def deliver(
     publishing.published += 1
     exchange.messages_in += 1
     exchange.messages_out += len(queues)
+    route.messages += 1
     tells_all = publishing.vhost.telling_all > 0
     if tells_all:
         publishing.services.log.unlogged.publishing(publishing.sender.named, number, route)

@@ -2,9 +2,9 @@
 
 A view names paths of the API (``?watch=/overview&watch=/queues?page=1``). Each is asked as its user would ask it, at
 once and then every ``EVERY`` seconds, and sent when the answer is another one. So a stream shows what the API shows,
-to whom the API shows it: the session and the rights are looked at again every time. A round that took long is
-followed by a pause ``SHARE`` times as long, two consoles of one user ask once, there are at most ``MOST`` streams, and
-without any nothing is done.
+to whom the API shows it: the session and the rights are looked at again every time, and no page of another origin may
+open one. A round that took long is followed by a pause ``SHARE`` times as long, two consoles of one user ask once, there
+are at most ``MOST`` streams, and without any nothing is done.
 
 Duty: rounds, their pace, the form of an event. Not here: what an answer is (the API), slow readers (``protocol.py``).
 """
@@ -24,6 +24,7 @@ from warrenmq.http import auth
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.endpoint import Json
 from warrenmq.http.errors import ApiError
+from warrenmq.http.protocol import origin
 
 EVERY = 2.0  # seconds between two rounds, or
 SHARE = 20  # times as long as the round took, up to
@@ -51,6 +52,7 @@ class Streams:
     async def stream(self, request: Request) -> Response:
         watched = request.query_params.getlist("watch")
         try:
+            origin.check(request.headers, request.url.scheme, self._bridge.server.settings.http_origins, False)
             if auth.by_session(request, self._bridge) is None:
                 raise ApiError(401, "not_authorized", "log in first")
             check(watched)

@@ -38,8 +38,8 @@ async def body(call: Call) -> StreamingResponse:
 
 
 async def _parts(message: Peeked) -> AsyncIterator[bytes]:
-    for number in range(message.parts()):
-        yield message.part(number)
+    for part in range(message.parts()):
+        yield message.part(part)
 
 
 ENDPOINTS = [

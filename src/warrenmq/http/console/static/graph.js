@@ -2,14 +2,15 @@
 import { Graph, layout } from "./vendor/dagre.js";
 
 /** @typedef {{id: string, kind: "exchange" | "queue", name: string, type: string}} Node */
-/** @typedef {{from: string, to: string, kind: "binding" | "dead" | "alternate", words: string[]}} Edge */
+/** @typedef {{from: string, to: string, kind: "binding" | "dead" | "alternate" | "default", words: string[]}} Edge */
 
 /** @param {string} kind @param {string} name */
 export const nodeId = (kind, name) => `${kind[0]}:${name}`;
 
 /** What is declared as a graph; exchanges that nothing touches are left out.
- * @param {any[]} exchanges @param {any[]} queues @param {any[]} bindings @param {any[]} policies */
-export function drawn(exchanges, queues, bindings, policies) {
+ * @param {any[]} exchanges @param {any[]} queues @param {any[]} bindings @param {any[]} policies
+ * @param {string[]} byName queues that get messages by their names */
+export function drawn(exchanges, queues, bindings, policies, byName) {
   /** @type {Map<string, Node>} */
   const all = new Map();
   for (const one of exchanges) all.set(nodeId("exchange", one.name), { id: nodeId("exchange", one.name), kind: "exchange", name: one.name, type: one.type });
@@ -32,6 +33,7 @@ export function drawn(exchanges, queues, bindings, policies) {
     if (dead === "" && key) add(nodeId("queue", one.name), nodeId("queue", key), "dead", "dead letters");
     else if (typeof dead === "string") add(nodeId("queue", one.name), nodeId("exchange", dead), "dead", key ? `dead letters as ${key}` : "dead letters");
   }
+  for (const name of byName) add(nodeId("exchange", ""), nodeId("queue", name), "default", "by name");
   const definitions = new Map(policies.map(one => [one.name, one.definition]));
   for (const one of exchanges) {
     const other = one.arguments?.["alternate-exchange"] ?? definitions.get(one.policy)?.["alternate-exchange"];
@@ -71,6 +73,24 @@ export function placed(graph) {
   return { places, ways, width: made.graph().width ?? 100, height: made.graph().height ?? 100 };
 }
 
+/** How many messages a second take each edge, by the edge as it is drawn.
+ * @param {any[]} steps of /flow @param {any[]} edges @returns {Map<string, number>} */
+export function flowing(steps, edges) {
+  /** @type {Map<string, number>} */
+  const found = new Map();
+  const dead = new Map(edges.filter(edge => edge.kind === "dead").map(edge => [edge.from, edgeId(edge)]));
+  for (const one of steps) {
+    const from = nodeId(one.source_type, one.source), to = nodeId(one.destination_type, one.destination);
+    const kind = one.how === "alternate" || one.how === "default" ? one.how : "binding";
+    const id = one.how === "dead_letter" ? dead.get(from) : edgeId({ from, to, kind });
+    if (id && one.rate !== null) found.set(id, (found.get(id) ?? 0) + one.rate);
+  }
+  return found;
+}
+
+/** @param {{from: string, to: string, kind: string}} edge */
+export const edgeId = edge => `${edge.from} ${edge.to} ${edge.kind}`;
+
 /** What a message lights up: nodes, edges, and what is to be said at each exchange.
  * @param {any} way */
 export function lit(way) {
@@ -86,7 +106,7 @@ export function lit(way) {
     for (const one of step.reached) {
       const there = nodeId(one.to, one.name);
       nodes.add(there);
-      edges.add(`${here} ${there} ${one.how === "alternate" ? "alternate" : "binding"}`);
+      edges.add(`${here} ${there} ${one.how === "alternate" || one.how === "default" ? one.how : "binding"}`);
       lines.push(`reaches ${one.to} '${one.name}'` + (one.how === "binding" ? ` by binding '${one.key}'` : one.how === "default" ? " by its name" : ` as ${one.how}`));
     }
     if (step.note) lines.push(step.note);

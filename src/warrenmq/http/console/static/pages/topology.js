@@ -2,9 +2,9 @@
 import { at, call, exchangeInPath, oneVhost } from "../api.js";
 import { curl, inVhost, sh } from "../commands.js";
 import { Commands } from "../dialogs.js";
-import { number, rate } from "../format.js";
-import { around, drawn, lit, placed } from "../graph.js";
-import { html, useEffect, useMemo, useState } from "../html.js";
+import { number, rate, short } from "../format.js";
+import { around, drawn, edgeId, flowing, lit, placed } from "../graph.js";
+import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { useLive } from "../live.js";
 import { href, setQuery } from "../router.js";
 import { Card, Empty, Head, Tag, Trouble } from "../ui.js";
@@ -15,9 +15,10 @@ const MOST = 120; // nodes that are drawn without a filter
 export function Page({ route }) {
   const { query } = route;
   const vhost = oneVhost(query);
-  const { data: exchanges, problem } = useLive(at`exchanges/${vhost}` + "?columns=name,type,arguments,policy,message_stats.publish_out_details");
+  const { data: exchanges, problem } = useLive(at`exchanges/${vhost}` + "?columns=name,type,arguments,policy");
   const { data: policies } = useLive(at`policies/${vhost}` + "?columns=name,definition");
-  const { data: queues } = useLive(at`queues/${vhost}` + "?columns=name,type,arguments,effective_policy_definition,messages,message_stats.publish_details");
+  const { data: queues } = useLive(at`queues/${vhost}` + "?columns=name,type,arguments,effective_policy_definition,messages");
+  const { data: flow } = useLive(at`flow/${vhost}`);
   const { data: bindings } = useLive(at`bindings/${vhost}`);
   const [explained, setExplained] = useState(/** @type {any} */ (null));
   const [wrong, setWrong] = useState(/** @type {import("../api.js").Problem | null} */ (null));
@@ -30,8 +31,10 @@ export function Page({ route }) {
     return () => { gone = true; };
   }, [path, asked, bindings]);
   const way = useMemo(() => lit(explained?.way), [explained]);
-  const shape = JSON.stringify([exchanges?.map((/** @type {any} */ one) => [one.name, one.arguments, one.policy]), policies, queues?.map((/** @type {any} */ one) => [one.name, one.arguments, one.effective_policy_definition]), bindings, query.find, [...way.nodes]]);
-  const whole = useMemo(() => exchanges && queues && bindings && policies ? drawn(exchanges, queues, bindings, policies) : null, [shape]);
+  const byName = [...new Set([...(flow?.steps ?? []).filter((/** @type {any} */ one) => one.how === "default").map((/** @type {any} */ one) => one.destination),
+    ...[...way.edges].filter(edge => edge.endsWith(" default")).map(edge => edge.slice(edge.indexOf(" q:") + 3, -8))])].sort();
+  const shape = JSON.stringify([byName, exchanges?.map((/** @type {any} */ one) => [one.name, one.arguments, one.policy]), policies, queues?.map((/** @type {any} */ one) => [one.name, one.arguments, one.effective_policy_definition]), bindings, query.find, [...way.nodes]]);
+  const whole = useMemo(() => exchanges && queues && bindings && policies ? drawn(exchanges, queues, bindings, policies, byName) : null, [shape]);
   const graph = useMemo(() => whole && around(whole, query.find ?? "", way.nodes, MOST), [shape]);
   const change = (/** @type {string} */ name) => (/** @type {any} */ event) => setQuery({ [name]: event.target.value, ...(name === "exchange" ? {} : { exchange: query.exchange ?? "" }) });
   const names = (exchanges ?? []).map((/** @type {any} */ one) => one.name);
@@ -48,7 +51,8 @@ export function Page({ route }) {
       ${explained && html`<${Verdict} explained=${explained} said=${way.said} />
         <${Commands} warren=${sh`warren explain ${query.exchange === "amq.default" ? "" : query.exchange} ${query.key ?? ""}` + headerWords(query.headers) + inVhost(vhost)} curl=${curl({ method: "GET", path })} />`}<//>
     ${!graph && !problem && html`<p class="soft" role="status" aria-busy="true">drawing what is declared in ${vhost}…</p>`}
-    ${graph && (graph.nodes.length ? html`<${Drawing} graph=${graph} way=${way} vhost=${vhost} exchanges=${exchanges} queues=${queues} />
+    ${graph && flow && !flow.whole && html`<p class="hint">Messages take more than 16,384 different ways through this broker: what moves along each edge is not known.</p>`}
+    ${graph && (graph.nodes.length ? html`<${Drawing} graph=${graph} way=${way} vhost=${vhost} queues=${queues} flow=${flow} />
       ${whole && graph.nodes.length < whole.nodes.length && html`<p class="soft">${number(graph.nodes.length)} of ${number(whole.nodes.length)} are drawn. Name what you look for above.</p>`}`
       : html`<${Card}><${Empty} title="Nothing to draw" text="There are no queues and no exchanges of your own in this virtual host yet." /><//>`)}`;
 }
@@ -61,30 +65,37 @@ function Verdict({ explained, said }) {
     <ul class="timeline">${said.map(step => html`<li class=${step.ends ? "end" : ""}><b>${step.exchange || "(default)"}</b> <${Tag}>${step.type}<//>${step.lines.map((/** @type {string} */ line) => html`<div class="soft">${line}</div>`)}</li>`)}</ul>`;
 }
 
-/** @param {{graph: any, way: any, vhost: string, exchanges: any[], queues: any[]}} props */
-function Drawing({ graph, way, vhost, exchanges, queues }) {
+/** @param {{graph: any, way: any, vhost: string, queues: any[], flow: any}} props */
+function Drawing({ graph, way, vhost, queues, flow }) {
   const { places, ways, width, height } = useMemo(() => placed(graph), [graph]);
-  const rates = new Map(/** @type {[string, number | undefined][]} */ ([...exchanges.map(one => ["e:" + one.name, one.message_stats?.publish_out_details?.rate]), ...queues.map(one => ["q:" + one.name, one.message_stats?.publish_details?.rate])]));
+  const rates = flow?.whole ? flowing(flow.steps, graph.edges) : new Map();
+  const box = useRef(/** @type {any} */ (null));
+  useEffect(() => { // where it matters is in the middle: the path, or what most is bound to
+    const ends = graph.edges.flatMap((/** @type {any} */ edge) => [edge.from, edge.to]);
+    const most = [...new Set(ends)].map(id => [id, ends.filter((/** @type {any} */ one) => one === id).length]).sort((one, other) => other[1] - one[1])[0]?.[0];
+    const place = places.get([...way.nodes].find(id => places.has(id)) ?? most);
+    if (place) box.current.scrollTo(place.x - box.current.clientWidth / 3, place.y - box.current.clientHeight / 2);
+  }, [places, way]);
   const counts = new Map(queues.map(one => ["q:" + one.name, one.messages]));
   const some = way.nodes.size > 0;
-  return html`<div class="graph" tabindex="0" role="region" aria-label="the topology, drawn"><svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
+  return html`<div ref=${box} class="graph" tabindex="0" role="region" aria-label="the topology, drawn"><svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
     <defs><marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerUnits="userSpaceOnUse" markerWidth="10" markerHeight="10" orient="auto-start-reverse"><path d="M0 0 10 5 0 10z" class="arrow" /></marker></defs>
     ${graph.edges.map((/** @type {any} */ edge, /** @type {number} */ n) => {
       const found = ways.get(n);
-      const on = way.edges.has(`${edge.from} ${edge.to} ${edge.kind}`);
-      const flow = rates.get(edge.to[0] === "q" && edge.kind === "binding" ? edge.to : edge.from);
-      return found && html`<g class=${some && !on ? "dim" : ""} key=${`${edge.from} ${edge.to} ${edge.kind}`}>
+      const on = way.edges.has(edgeId(edge));
+      const flowed = rates.get(edgeId(edge));
+      return found && html`<g class=${some && !on ? "dim" : ""} key=${edgeId(edge)}>
         <path class=${`edge ${edge.kind} ${on ? "lit" : ""}`} data-edge=${`${edge.from} ${edge.to}`} d=${curve(found.points)} marker-end="url(#arrow)"><title>${edge.words.join(", ")}</title></path>
-        ${edge.words.length > 0 && html`<text class="sub" text-anchor="middle" x=${found.x} y=${found.y - 3}>${cut(edge.words[0], 18)}${edge.words.length > 1 ? ` +${edge.words.length - 1}` : ""}${flow ? ` · ${rate(flow)}` : ""}</text>`}</g>`;
+        ${(edge.words.length > 0 || flowed) && html`<text class="sub" text-anchor="middle" x=${found.x} y=${found.y - 3}>${[edge.words.length && cut(edge.words[0], 18) + (edge.words.length > 1 ? ` +${edge.words.length - 1}` : ""), flowed && rate(flowed)].filter(Boolean).join(" · ")}</text>`}</g>`;
     })}
     ${graph.nodes.map((/** @type {any} */ node) => {
       const place = places.get(node.id);
       const on = way.nodes.has(node.id);
-      const sub = node.kind === "queue" ? `${number(counts.get(node.id) ?? 0)} messages` : node.type;
+      const sub = node.kind === "queue" ? `${short(counts.get(node.id) ?? 0)} messages` : node.type;
       return html`<a key=${node.id} href=${href([node.kind === "queue" ? "queues" : "exchanges", vhost, node.name || "amq.default"])} class=${`${node.kind} ${on ? "lit" : some ? "dim" : ""}`} data-node=${`${node.kind} ${node.name}`}>
         <rect class="box" x=${place.x - place.width / 2} y=${place.y - 23} width=${place.width} height="46" rx=${node.kind === "queue" ? 6 : 23} />
         <text text-anchor="middle" x=${place.x} y=${place.y - 2}>${cut(node.name || "(default)", 26)}</text>
-        <text class="sub" text-anchor="middle" x=${place.x} y=${place.y + 14}>${sub}${rates.get(node.id) ? ` · ${rate(rates.get(node.id))}` : ""}</text></a>`;
+        <text class="sub" text-anchor="middle" x=${place.x} y=${place.y + 14}>${cut(sub, 26)}</text></a>`;
     })}</svg></div>`;
 }
 
