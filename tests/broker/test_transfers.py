@@ -460,3 +460,79 @@ def test_a_wrong_request_is_told_so(
 ) -> None:
     answer = web.post(f"{broker.http_url}/api/queues/%2F/a/{verb}", json=body, auth=AUTH)
     assert answer.status_code in (400, 404) and said in answer.text
+
+
+# -- editing
+
+
+def peeked(broker: Broker, queue: str) -> Any:
+    return web.get(f"{broker.http_url}/api/queues/%2F/{queue}/peek", auth=AUTH).json()["items"]
+
+
+def refusal(broker: Broker, edit: dict[str, Any]) -> int:
+    return web.post(f"{broker.http_url}/api/queues/%2F/dlq/redrive", json={"edit": edit}, auth=AUTH).status_code
+
+
+def edit(broker: Broker, position: int, **changes: Any) -> dict[str, Any]:
+    return send(broker, "dlq", "redrive", edit={"position": position, **changes})
+
+
+def test_an_edited_dead_letter_goes_back_changed_and_comes_back_as_it_was(
+    broker: Broker, channel: Channel, dead: list[str]
+) -> None:
+    items = peeked(broker, "dlq")
+    headers = {"tenant": None, "kind": "mended", "deep": {"n": [1, True]}}
+    started = edit(broker, items[1]["position"], payload="bWVuZGVk", payload_encoding="base64", headers=headers)
+    assert started["sent"] == 1 and started["targets"] == {"work": 1}
+    assert bodies(broker, "dlq") == [body for body in dead if body != "w1"]
+    assert bodies(broker, "work") == ["mended"]
+    found = peeked(broker, "work")[0]["properties"]["headers"]
+    assert found["kind"] == "mended" and found["deep"] == {"n": [1, True]} and found["x-redriven"] == 1
+    assert "tenant" not in found and found["x-first-death-queue"] == "work"
+    assert undo(broker, started)["undo"]["undone"] == 1
+    assert bodies(broker, "work") == [] and sorted(bodies(broker, "dlq")) == sorted(dead)
+    back = peeked(broker, "dlq")[-1]
+    assert back["payload"] == "w1" and back["properties"]["headers"]["tenant"] == "t1"
+    assert "x-redriven" not in back["properties"]["headers"]
+    broker.restart()
+    assert sorted(bodies(broker, "dlq")) == sorted(dead)
+
+
+def test_an_edit_is_of_the_message_that_was_looked_at_and_of_no_other(
+    broker: Broker, channel: Channel, dead: list[str]
+) -> None:
+    position = peeked(broker, "dlq")[0]["position"]
+    assert channel.basic_get("dlq", no_ack=True) is not None
+    assert edit(broker, position, payload="late")["matched"] == 0
+    assert bodies(broker, "dlq") == dead[1:]
+
+
+def test_what_nobody_can_read_at_a_glance_is_not_edited(broker: Broker, channel: Channel, dead: list[str]) -> None:
+    position = peeked(broker, "dlq")[0]["position"]
+    for wrong in (
+        {"payload": "x" * 300_000},
+        {"payload": "?", "payload_encoding": "base64"},
+        {"headers": {"a": [None]}},
+        {"content_type": "x" * 256},
+    ):
+        assert refusal(broker, {"position": position, **wrong}) == 400
+    assert refusal(broker, {"position": 0}) == 400
+    long = "x" * 300_000
+    publish(channel, "dlq", long)
+    last = peeked(broker, "dlq")[-1]["position"]
+    started = send(
+        broker, "dlq", "redrive", exchange="", routing_key="work", edit={"position": last, "payload": "short"}
+    )
+    assert started["stayed"] == {"too long to be edited": 1}
+    found = bodies(broker, "dlq")
+    assert found[:-1] == dead and long.startswith(found[-1])
+
+
+def test_who_may_not_write_to_the_exchange_edits_nothing(broker: Broker, dead: list[str]) -> None:
+    web.put(f"{broker.http_url}/api/users/reader", json={"password": "x", "tags": "management"}, auth=AUTH)
+    rights = {"configure": "", "write": "^other$", "read": ".*"}
+    web.put(f"{broker.http_url}/api/permissions/%2F/reader", json=rights, auth=AUTH)
+    change = {"edit": {"position": peeked(broker, "dlq")[0]["position"], "payload": "mine"}}
+    started = post(broker, "/queues/%2F/dlq/redrive", change, ("reader", "x"))
+    assert over(broker, started)["stayed"] == {"not permitted": 1}
+    assert bodies(broker, "dlq") == dead

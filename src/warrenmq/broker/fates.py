@@ -9,7 +9,7 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from warrenmq.broker.message import Message
-from warrenmq.log.causes import REFUSED_PUBLISH
+from warrenmq.log.causes import EDITED, REFUSED_PUBLISH
 from warrenmq.log.events import NOBODY, Named
 from warrenmq.log.log import Log
 
@@ -48,6 +48,14 @@ def left(log: Log, cause: i64, queue: Named, message: Message) -> None:
     """An entry that only memory had left its queue otherwise than to a client."""
     if log.fates.allows(log.time):
         _tell(log, cause, NOBODY, queue, message, 0, 0, "")
+
+
+def edited(log: Log, queue: Named, message: Message, address: i64, user: str) -> None:
+    """An operator changes a message that is in this queue: what it was, body and all, and who does it."""
+    log.told_bodies.tell(message.id, message.size, message.pieces())
+    origin = message.origin
+    text, header = f"by {user}", message.header()
+    log.fates.tell(EDITED, NOBODY, queue, message.id, address, 0, 0, text, header, origin.exchange, origin.packed_keys)
 
 
 def _tell(log: Log, what: i64, who: Named, queue: Named, message: Message, number: i64, code: i64, text: str) -> None:

@@ -1,7 +1,9 @@
-"""JSON to field tables, with the HTTP API's own complaints."""
+"""JSON to field tables and bodies, with the HTTP API's own complaints."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 from typing import Any
 
 from warrenmq.http.errors import bad_request
@@ -32,3 +34,17 @@ def check(value: Any, levels: int) -> None:
     elif isinstance(value, list):
         for one in value:
             check(one, levels - 1)
+
+
+def octets_of(payload: Any, encoding: Any) -> bytes:
+    """A body as text or base64 says it."""
+    if not isinstance(payload, str):
+        raise bad_request("payload_not_string")
+    if encoding == "string":
+        return payload.encode()
+    if encoding == "base64":
+        try:
+            return base64.b64decode(payload, validate=True)
+        except (binascii.Error, ValueError):
+            raise bad_request(["not_base64", payload[:100]]) from None
+    raise bad_request(["unsupported_encoding", encoding])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warrenmq.http.endpoint import Endpoint
 from warrenmq.http.messages import body, damaged, deaths, delayed, leases, messages, peek, streams, transfers, whatif
-from warrenmq.http.node import backup, flags, health, ledger, nodes, overview
+from warrenmq.http.node import backup, flags, health, ledger, log, nodes, overview
 from warrenmq.http.objects import (
     bindings,
     connections,
@@ -48,6 +48,7 @@ MODULES = [
     connections,
     health,
     flags,
+    log,
     delayed,
     damaged,
     ledger,

@@ -87,6 +87,7 @@ WORDS = {
     "not taken": "not taken",
     "nacked": "its publisher was told that it was not taken",
     "duplicate": "published again, and not taken twice",
+    "edited": "changed by an operator before it was sent on; this is what it was",
 }
 
 OF_EXCHANGES = {
@@ -181,7 +182,7 @@ def places_of(ordered: list[Row]) -> list[Row]:
     found: dict[Place, Row] = {}
     for row in ordered:
         event, queue = row["event"], row.get("queue")
-        if queue is None or event in ("letter lost", "read"):
+        if queue is None or event in ("letter lost", "read", "edited"):
             continue
         key = _place(row)
         place = found.get(key)

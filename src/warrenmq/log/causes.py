@@ -69,6 +69,7 @@ NOT_TAKEN: Final = 67  # by this queue
 NACKED: Final = 68
 LETTER_LOST: Final = 69  # what left this queue as a dead letter reached nobody
 DUPLICATE: Final = 70  # of a message that its exchange took before, whose id is told
+EDITED: Final = 71  # by an operator, who is told: the message as it was before it left this queue as another one
 
 FATE_NAMES: Final[dict[int, str]] = CAUSE_NAMES | {
     REFUSED_PUBLISH: "refused",
@@ -78,6 +79,7 @@ FATE_NAMES: Final[dict[int, str]] = CAUSE_NAMES | {
     NACKED: "nacked",
     LETTER_LOST: "letter lost",
     DUPLICATE: "duplicate",
+    EDITED: "edited",
 }
 
 #: as x-death calls the causes for which a queue gives an entry up

@@ -16,11 +16,14 @@ import logging
 import logging.handlers
 import sys
 import time
+from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 ROOT = "warrenmq"
-logging.getLogger(ROOT).addHandler(logging.NullHandler())  # no "last resort" output in a host that wants none
+REMEMBERED = 1000  # lines that are shown to whoever asks
+LONGEST = 4096  # characters of such a line
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _NEEDS_QUOTES = frozenset(' "=\\')
@@ -92,6 +95,39 @@ class JsonFormat(logging.Formatter):
         return line if line.isprintable() else json.dumps(entry, default=str)
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that was written. ``number``: the first since the start of the process is 1."""
+
+    number: int
+    time: str
+    level: str
+    event: str
+    text: str
+
+
+class Recent(logging.Handler):
+    """The last lines of this process, whoever else writes them down. Writes nothing itself, so that a host which wants
+    no output gets none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: deque[Line] = deque(maxlen=REMEMBERED)
+        self._number = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        event, _ = getattr(record, _FIELDS, (record.name, {}))
+        text = _one_line(record).removeprefix(f"{event} ")
+        if record.exc_info and record.exc_info[1] is not None:
+            text += f" exception={quoted(repr(record.exc_info[1]))}"
+        self._number += 1
+        self.lines.append(Line(self._number, _time(record), record.levelname.lower(), event, text[:LONGEST]))
+
+
+RECENT = Recent()
+logging.getLogger(ROOT).addHandler(RECENT)  # also: no "last resort" output
+
+
 def configure(level: str, format: str, stream: IO[str] | None = None, file: Path | None = None) -> None:
     """Send the events of the whole process to `file`, else to `stream` (standard error), at or above `level`.
 
@@ -106,7 +142,7 @@ def configure(level: str, format: str, stream: IO[str] | None = None, file: Path
     before = list(logging.getLogger(ROOT).handlers)
     for name in (ROOT, "uvicorn", "asyncio"):
         logger = logging.getLogger(name)
-        logger.handlers = [handler]
+        logger.handlers = [handler, RECENT]
         logger.propagate = False
         # What a library tells about its own start and stop is noise beside ours; so is uvicorn's line about every
         # request that is none, which anybody can make it write.

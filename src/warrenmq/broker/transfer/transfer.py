@@ -51,6 +51,7 @@ class Sent:
         self.keys: Final = keys
         self.bcc: Final = bcc
         self.copies: Final = copies  # where it is: queue and position
+        self.original: Message | None = None  # where it was edited: what it was
 
 
 @final
@@ -68,6 +69,7 @@ class Transfer:
         first: i64,
         limit: i64,
         dry_run: bool,
+        end: i64 = 0,
     ) -> None:
         self.id: Final = id
         self.kind: Final = kind
@@ -81,7 +83,8 @@ class Transfer:
         self.state: str = RUNNING
         self.problem: str = ""
         self.next: i64 = first
-        self.end: Final = source.visible_end()  # what comes later is not looked at
+        visible = source.visible_end()  # what comes later is not looked at
+        self.end: Final = end if 0 < end < visible else visible
         self.looked: i64 = 0
         self.matched: i64 = 0
         self.sent: i64 = 0
@@ -201,8 +204,14 @@ class Transfer:
             return False
         origin = message.origin
         copies: list[tuple[Queue, int]] = [(target, int(target.next_position)) for target in way.targets]
+        edit = self._ways.edit()
         if len(self.trail) < REMEMBERED:
-            self.trail.append(Sent(position, origin.exchange, origin.routing_keys, origin.bcc, copies))
+            sent = Sent(position, origin.exchange, origin.routing_keys, origin.bcc, copies)
+            if edit is not None:
+                sent.original = message
+            self.trail.append(sent)
+        if edit is not None:
+            edit.tell(source, message, contents.address)
         arriving.moved = True
         address: i64 = 0 if self._ways.rewrites() else contents.address
         came = causes.COPY if taken is None else causes.MOVE

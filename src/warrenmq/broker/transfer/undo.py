@@ -110,6 +110,8 @@ class Undo:
         return True
 
     def _as_it_was(self, sent: Sent, message: Message) -> Message:
+        if sent.original is not None:
+            return sent.original
         if self.transfer.kind != REDRIVE:
             return message
         properties = decode_properties(message.header()).copy()

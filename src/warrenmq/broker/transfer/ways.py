@@ -18,6 +18,7 @@ from warrenmq.broker.message import Message, Origin, message_from
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Content, Exchange
 from warrenmq.broker.services.services import Services
+from warrenmq.broker.transfer.edit import LONGEST, Edit
 from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.wire.content import encode_header
 from warrenmq.wire.fields import Field, Table
@@ -34,6 +35,7 @@ UNROUTABLE: Final = "no queue takes it"
 REFUSED: Final = "refused by a full queue"
 ROUND: Final = "it would come back here"
 NO_TARGET: Final = "the target is gone"
+TOO_LONG: Final = "too long to be edited"
 
 
 @final
@@ -54,6 +56,10 @@ class Ways:
 
     def of(self, message: Message) -> Way:
         raise NotImplementedError
+
+    def edit(self) -> Edit | None:
+        """What is changed of each, if anything is."""
+        return None
 
     def rewrites(self) -> bool:
         """Is the message another one at its target, so that the log must have it once more?"""
@@ -93,6 +99,7 @@ class BackToExchange(Ways):
         exchange: str | None,
         key: str | None,
         most: i64,
+        edit: Edit | None = None,
     ) -> None:
         self._services: Final = services
         self._vhost: Final = vhost
@@ -102,6 +109,10 @@ class BackToExchange(Ways):
         self._exchange: Final = exchange
         self._key: Final = key
         self._most: Final = most  # times that a message is redriven
+        self._edit: Final = edit
+
+    def edit(self) -> Edit | None:
+        return self._edit
 
     def rewrites(self) -> bool:
         return True
@@ -131,11 +142,18 @@ class BackToExchange(Ways):
             return Way(NO_EXCHANGE, None, [])
         if exchange.internal or not self._may_publish(name, exchange.type, keys[0]):
             return Way(FORBIDDEN, None, [])
+        pieces, size = message.pieces(), message.size
+        edit = self._edit
+        if edit is not None:
+            if size > LONGEST:
+                return Way(TOO_LONG, None, [])
+            edit.of(properties, headers)
+            pieces, size = edit.pieces(message), edit.size(message)
         headers[REDRIVEN] = Field("l", times + 1)
         properties.headers = headers
-        header = encode_header(properties, message.size)
+        header = encode_header(properties, size)
         persistent = properties.delivery_mode == 2
-        again = message_from(Origin(name, keys), message.id, header, message.pieces(), message.size, persistent)
+        again = message_from(Origin(name, keys), message.id, header, pieces, size, persistent)
         again.expiration = message.expiration
         again.priority = message.priority
         again.moved = True

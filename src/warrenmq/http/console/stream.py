@@ -3,8 +3,8 @@
 A view names paths of the API (``?watch=/overview&watch=/queues?page=1``). Each is asked as its user would ask it, at
 once and then every ``EVERY`` seconds, and sent when the answer is another one. So a stream shows what the API shows,
 to whom the API shows it: the session and the rights are looked at again every time, and no page of another origin may
-open one. A round that took long is followed by a pause ``SHARE`` times as long, two consoles of one user ask once, there
-are at most ``MOST`` streams, and without any nothing is done.
+open one. A round that took long is followed by a pause ``SHARE`` times as long, two consoles of one user ask once,
+there are at most ``MOST`` streams, and without any nothing is done.
 
 Duty: rounds, their pace, the form of an event. Not here: what an answer is (the API), slow readers (``protocol.py``).
 """

@@ -10,15 +10,19 @@ from msgspec import UNSET, Struct, UnsetType
 
 from warrenmq.broker.queue.arguments import STREAM
 from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.transfer.edit import LONGEST, Edit
 from warrenmq.broker.transfer.transfer import COPY, MOVE, REDRIVE, Transfer
 from warrenmq.broker.transfer.ways import BackToExchange, ToQueue, Ways
 from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.bridge import ADMINISTRATOR
 from warrenmq.http.endpoint import VHOST, Call, Endpoint, Json
 from warrenmq.http.errors import ApiError, bad_request, not_authorised
-from warrenmq.http.messages.looking_for import Filter
+from warrenmq.http.fields import arguments_table, octets_of
+from warrenmq.http.messages.looking_for import LARGEST, Filter
 from warrenmq.http.messages.transfer_jobs import Running
+from warrenmq.http.models import Json as JsonValue
 from warrenmq.http.models import Object
+from warrenmq.http.names import check_length
 from warrenmq.http.objects.queues import readable
 from warrenmq.http.views import moment
 
@@ -42,13 +46,25 @@ class MoveRequest(SendRequest, kw_only=True):
     target: str
 
 
+class EditRequest(Struct):
+    """What is changed of the one message at ``position``: its body, its content type, headers (null takes one away).
+    What is not given stays."""
+
+    position: int
+    payload: str | None = None
+    payload_encoding: str = "string"
+    content_type: str | None = None
+    headers: dict[str, JsonValue] = {}
+
+
 class RedriveRequest(SendRequest, kw_only=True):
     """What is to be redriven. ``exchange`` and ``routing_key`` replace those of the first death; a message that was
-    redriven ``max_redrives`` times stays."""
+    redriven ``max_redrives`` times stays. With ``edit`` only that message is sent, as it says."""
 
     exchange: str | None = None
     routing_key: str | None = None
     max_redrives: int = REDRIVES
+    edit: EditRequest | None = None
 
 
 class UndoInfo(Struct):
@@ -133,8 +149,20 @@ async def redrive(call: Call) -> Json:
         wanted.exchange,
         wanted.routing_key,
         wanted.max_redrives,
+        None if wanted.edit is None else _edit(call.user.name, wanted.edit),
     )
     return _start(call, REDRIVE, vhost, source, wanted, ways, target)
+
+
+def _edit(user: str, wanted: EditRequest) -> Edit:
+    body = None if wanted.payload is None else octets_of(wanted.payload, wanted.payload_encoding)
+    if body is not None and len(body) > LONGEST:
+        raise bad_request(f"payload: an edited body has at most {LONGEST} octets")
+    if wanted.content_type is not None:
+        check_length("content_type", wanted.content_type)
+    kept = {name: value for name, value in wanted.headers.items() if value is not None}
+    gone = [name for name, value in wanted.headers.items() if value is None]
+    return Edit(user, body, wanted.content_type, arguments_table(kept), gone)
 
 
 def _check_takeable(source: Queue) -> None:
@@ -156,7 +184,14 @@ def _start(call: Call, kind: str, vhost: VHost, source: Queue, wanted: SendReque
     transfers.check_room()
     limit = 0 if wanted.limit is None else wanted.limit
     first = max(0, wanted.first)
-    transfer = Transfer(transfers.next_id(), kind, source, chosen, wanted.octets(), ways, first, limit, wanted.dry_run)
+    end = 0
+    if isinstance(wanted, RedriveRequest) and wanted.edit is not None:
+        first = wanted.edit.position
+        if not 0 < first < LARGEST:
+            raise bad_request(f"edit: {first} is no position of a message")
+        end = first + 1
+    id = transfers.next_id()
+    transfer = Transfer(id, kind, source, chosen, wanted.octets(), ways, first, limit, wanted.dry_run, end)
     one = Running(transfer, vhost.name, call.user.name, target, wanted.rate or 0.0, now)
     access, user = call.bridge.access, call.user.name
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Any
 
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, Json, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
-from warrenmq.http.fields import arguments_table
+from warrenmq.http.fields import arguments_table, octets_of
 from warrenmq.http.figures.rates import ranges
 from warrenmq.http.listing import listing, plain_list, with_columns
 from warrenmq.http.models import BindingInfo, ExchangeInfo, Routed
@@ -147,25 +145,12 @@ def message_properties(values: Any) -> Properties:
     return properties
 
 
-def payload_of(wanted: Publication) -> bytes:
-    if not isinstance(wanted.payload, str):
-        raise bad_request("payload_not_string")
-    if wanted.payload_encoding == "string":
-        return wanted.payload.encode()
-    if wanted.payload_encoding == "base64":
-        try:
-            return base64.b64decode(wanted.payload, validate=True)
-        except (binascii.Error, ValueError):
-            raise bad_request(["not_base64", wanted.payload[:100]]) from None
-    raise bad_request(["unsupported_encoding", wanted.payload_encoding])
-
-
 async def publish(call: Call) -> Routed:
     vhost = call.bridge.vhost_for_messages(call.path["vhost"])
     wanted = await call.body_in(vhost, Publication)
     check_length("routing_key", wanted.routing_key)
     properties = message_properties(wanted.properties)
-    payload = payload_of(wanted)
+    payload = octets_of(wanted.payload, wanted.payload_encoding)
     async with call.bridge.direct(call.user, vhost) as channel:
         try:
             routed, acked = await channel.publish(exchange_name(call), wanted.routing_key, properties, payload)

@@ -62,7 +62,8 @@ function Frame() {
   const title = PLACES.flatMap(group => group.places).find(one => one.id === here)?.label ?? "Warren";
   useEffect(() => { document.title = `${route.path[2] ?? title} · Warren`; }, [title, route.path[2]]);
   const leave = async () => { await logOut().catch(error => note(error.message, true)); forget(); vhosts.set(undefined); };
-  const turn = () => { const next = themes[(themes.indexOf(theme) + 1) % 3]; paint(next); setTheme(next); };
+  const wear = (/** @type {string} */ next) => { paint(next); setTheme(next); };
+  const turn = () => wear(themes[(themes.indexOf(theme) + 1) % 3]);
   return html`<a class="skip" href="#main" onClick=${(/** @type {any} */ event) => { event.preventDefault(); document.querySelector("main")?.focus(); }}>Skip to the content</a>
   <div class=${"frame" + (wide ? " open" : "")}>
     <aside><a class="brand" href=${href(["overview"])}><img src="console/warren.svg" alt="" width="28" height="28" /> Warren</a>
@@ -75,7 +76,7 @@ function Frame() {
       <p class="soft foot">Warren ${user?.version}<br />as RabbitMQ ${user?.rabbitmq_version}</p></aside>
     <div class="side">
       <header class="top"><button class="quiet burger" aria-label="menu" aria-expanded=${wide} onClick=${() => setWide(!wide)}>☰</button>
-        <button class="jump" onClick=${openPalette}><span>Jump to a queue, exchange or page</span><kbd>Ctrl K</kbd></button>
+        <button class="jump" onClick=${openPalette}><span>Jump to a queue or page, or do something</span><kbd>Ctrl K</kbd></button>
         <${Vhosts} />
         <span class=${"live " + live} title=${live === "live" ? "figures arrive as they change" : "waiting for the broker"} role="status">${live}</span>
         <button class="quiet" onClick=${turn} aria-label=${`colours: ${theme}`} title=${`colours: ${theme}`}>${theme === "auto" ? "◐" : theme === "light" ? "☀" : "☾"}</button>
@@ -85,7 +86,7 @@ function Frame() {
       <main id="main" tabindex="-1" key=${route.path.join("/")}>${!Page ? html`<${Head} title="There is nothing here" /><${Card}><${Empty} title="The address names no page of the console" text="Choose one in the menu, or jump to a queue with Ctrl K."><a href=${href(["overview"])}>To the overview</a><//><//>`
         : known ? html`<${Page} route=${route} />` : html`<p class="soft" aria-busy="true">…</p>`}</main>
     </div></div>
-  <${Palette} />`;
+  <${Palette} more=${[{ label: "Log out", run: leave }, ...themes.map(one => ({ label: `Colours: ${one}`, run: () => wear(one) }))]} />`;
 }
 
 function App() {

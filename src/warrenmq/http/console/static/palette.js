@@ -1,5 +1,5 @@
-// Jump anywhere by a few letters: pages, and any queue or exchange of the broker.
-import { call, may } from "./api.js";
+// Jump anywhere and begin anything by a few letters: pages, any queue or exchange of the broker, what can be added.
+import { call, lookForVhosts, may } from "./api.js";
 import { html, useEffect, useRef, useState } from "./html.js";
 import { PLACES } from "./places.js";
 import { href } from "./router.js";
@@ -9,13 +9,25 @@ import { Store, useStore } from "./store.js";
 const shown = new Store(/** @type {boolean} */ (false));
 export const open = () => shown.set(true);
 
-/** @typedef {{what: string, label: string, sub: string, to: string}} Hit */
+/** @typedef {{what: string, label: string, sub: string, to?: string, run?: () => any}} Hit */
+/** @typedef {{label: string, need?: string, run: () => any}} Beginning */
 
-export function Palette() {
-  return useStore(shown) ? html`<${Box} />` : null;
+/** What can be begun from anywhere. @type {Beginning[]} */
+const BEGINNINGS = [
+  { label: "Add a queue", run: async () => (await import("./pages/queues.js")).declare(await lookForVhosts(), "") },
+  { label: "Add an exchange", run: async () => (await import("./pages/exchanges.js")).add("") },
+  { label: "Set a policy", need: "policymaker", run: async () => (await import("./pages/policies.js")).set(false, "") },
+  { label: "Add a user", need: "administrator", run: async () => (await import("./pages/users.js")).add() },
+  { label: "Add a virtual host", need: "administrator", run: async () => (await import("./pages/vhosts.js")).add() },
+];
+
+/** @param {{more: Beginning[]}} props */
+export function Palette({ more }) {
+  return useStore(shown) ? html`<${Box} more=${more} />` : null;
 }
 
-function Box() {
+/** @param {{more: Beginning[]}} props */
+function Box({ more }) {
   const box = useRef(/** @type {any} */ (null));
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
@@ -36,8 +48,14 @@ function Box() {
   const wanted = text.toLowerCase();
   const pages = PLACES.flatMap(group => group.places).filter(one => may(one.need ?? "management") && one.label.toLowerCase().includes(wanted))
     .map(one => ({ what: "page", label: one.label, sub: "", to: href([one.id]) }));
-  const hits = text ? [...named, ...pages] : [...pages, ...named];
-  const choose = (/** @type {Hit | undefined} */ hit) => { if (hit) { box.current.close(); location.hash = hit.to; } };
+  const deeds = [...BEGINNINGS, ...more].filter(one => may(one.need ?? "management") && one.label.toLowerCase().includes(wanted)).map(one => ({ what: "action", sub: "", ...one }));
+  /** @type {Hit[]} */
+  const hits = text ? [...named, ...pages, ...deeds] : [...pages, ...deeds, ...named];
+  const choose = (/** @type {Hit | undefined} */ hit) => {
+    if (!hit) return;
+    box.current.close();
+    if (hit.run) hit.run(); else location.hash = hit.to ?? "";
+  };
   const pressed = (/** @type {any} */ event) => {
     if (event.key === "ArrowDown") setAt(n => Math.min(n + 1, hits.length - 1));
     else if (event.key === "ArrowUp") setAt(n => Math.max(n - 1, 0));

@@ -29,6 +29,7 @@ export const PLACES = [
     { id: "vhosts", label: "Virtual hosts", icon: "M3 4h14v5H3zM3 11h14v5H3zM6 6.500h1M6 13.500h1", load: () => import("./pages/vhosts.js") },
     { id: "policies", label: "Policies", vhost: true, icon: "M10 3l6 2v5c0 4-3 6-6 7-3-1-6-3-6-7V5z", load: () => import("./pages/policies.js") },
     { id: "definitions", label: "Definitions", need: "administrator", icon: "M6 3h6l3 3v11H6zM8 9h5M8 12h5", load: () => import("./pages/definitions.js") },
+    { id: "log", label: "Log", need: "administrator", icon: "M4 4h12v12H4zM7 7h6M7 10h6M7 13h3", load: () => import("./pages/log.js") },
     { id: "api", label: "API", icon: "M7 6 3 10l4 4m6-8 4 4-4 4", load: () => import("./pages/api.js") },
   ] },
 ];

@@ -1,8 +1,9 @@
 // Dead letters as an inbox: in groups by how and where they died; look, send back, take back.
 import { at, call, oneVhost } from "../api.js";
 import { inVhost, sh } from "../commands.js";
-import { act } from "../dialogs.js";
-import { number, time } from "../format.js";
+import { act, note } from "../dialogs.js";
+import { canonical } from "../diff.js";
+import { bytes, number, pretty, time } from "../format.js";
 import { html, useState } from "../html.js";
 import { useLive } from "../live.js";
 import { Peek } from "../messages.js";
@@ -80,8 +81,35 @@ function Inbox({ vhost, name, route }) {
       <div class="grid one"><${Card} title=${chosen ? Object.values(chosen.by).filter(Boolean).join(" · ") : "All of them"} aside=${html`<div class="actions"><button onClick=${() => redrive(true)}>Preview</button><button class="main" onClick=${() => redrive(false)}>Redrive</button></div>`}>
         ${preview && html`<div class="hint" role="status">Of ${number(preview.matched)} messages ${number(preview.sent)} would go back: ${Object.entries(preview.targets).map(([to, n]) => `${n} to ${to}`).join(", ") || "none"}.
           ${Object.entries(preview.stayed).map(([why, n]) => html`<div>${n} would stay: ${why}</div>`)}</div>`}<//>
-      <${Peek} vhost=${vhost} name=${name} route=${route} headers=${header} /></div></div>`)}`;
+      <${Peek} vhost=${vhost} name=${name} route=${route} headers=${header} actions=${(/** @type {any} */ item) => item.state === "waiting" && html`<button onClick=${() => edit(vhost, name, item).catch(error => note(error.message, true))}>Edit</button>`} /></div></div>`)}`;
 }
+
+const EDITED = 256 << 10; // octets of a body that the broker lets one edit
+
+/** A dead letter goes back as another one: what is changed of it, and where to.
+ * @param {string} vhost @param {string} name @param {any} item */
+async function edit(vhost, name, item) {
+  const path = at`queues/${vhost}/${name}`;
+  const place = item.properties.message_id ?? `at position ${item.position}`;
+  if (item.payload_bytes > EDITED) throw new Error(`${place}: ${bytes(item.payload_bytes)} are too long to be edited. Download it, and publish what you make of it.`);
+  const whole = (await call("GET", `${path}/peek?first=${item.position}&end=${item.position + 1}&truncate=${EDITED}`)).items[0];
+  if (!whole) throw new Error(`${place} is no longer here`);
+  const { headers = {}, content_type = "" } = Array.isArray(whole.properties) ? {} : whole.properties;
+  const own = Object.fromEntries(Object.entries(headers).filter(([key]) => !key.startsWith("x-death") && !key.startsWith("x-first-death") && !key.startsWith("x-last-death") && key !== "x-redriven"));
+  const encoding = whole.payload_encoding;
+  act({ title: `Edit message ${place} of ${name}, and send it back`, verb: "Send it back", done: answer => `transfer ${answer.id} is on its way`,
+    text: "It leaves this queue as you change it here, to the exchange and with the key of its first death. The journal keeps what it was, and that it was you. Undo, below, brings it back as it was while nobody has touched it.",
+    fields: [{ name: "payload", label: encoding === "string" ? "Body" : "Body, in base64", type: "textarea", rows: 10, value: whole.payload }, { name: "content_type", label: "Content type", value: content_type },
+      { name: "headers", label: "Headers", type: "json", rows: 5, value: pretty(own), hint: "take a line away and the header goes; those of its deaths stay" },
+      { name: "exchange", label: "To another exchange", hint: "empty: that of the first death" }, { name: "routing_key", label: "With another key", hint: "empty: that of the first death" }],
+    action: v => ({ method: "POST", path: `${path}/redrive`, body: { ...(v.exchange ? { exchange: v.exchange } : {}), ...(v.routing_key ? { routing_key: v.routing_key } : {}),
+      edit: { position: item.position, ...(v.payload === whole.payload ? {} : { payload: v.payload, payload_encoding: encoding }), ...(v.content_type === content_type ? {} : { content_type: v.content_type }), headers: changed(own, v.headers) } } }) });
+}
+
+/** Headers that are others, and null for those that go.
+ * @param {Record<string, any>} before @param {Record<string, any>} after */
+const changed = (before, after) => ({ ...Object.fromEntries(Object.keys(before).filter(key => !(key in after)).map(key => [key, null])),
+  ...Object.fromEntries(Object.entries(after).filter(([key, value]) => canonical(value) !== canonical(before[key]))) });
 
 /** @param {string} vhost @param {string} id */
 async function settled(vhost, id) {

@@ -28,7 +28,7 @@ const COLUMNS = [
 ];
 
 /** @param {string} vhost */
-const add = async vhost => {
+export const add = async vhost => {
   const all = await lookForVhosts();
   act({ title: "Add an exchange", verb: "Add", done: "the exchange is there",
     fields: [{ name: "vhost", label: "Virtual host", type: "select", options: all, value: vhost || all[0] }, { name: "name", label: "Name", required: true }, { name: "type", label: "Type", type: "select", options: TYPES },

@@ -10,7 +10,7 @@ import { Table } from "../table.js";
 import { Card, Empty, Head } from "../ui.js";
 
 /** @param {boolean} operator @param {string} vhost @param {any} [row] */
-async function set(operator, vhost, row) {
+export async function set(operator, vhost, row) {
   const all = await lookForVhosts();
   act({ title: row ? `Change ${row.name}` : operator ? "Set an operator policy" : "Set a policy", verb: "Set", done: "set; it is live",
     text: operator ? "Operator policies limit what policies and arguments ask for: the smaller value counts." : "Of the policies that fit a queue or exchange, the one with the highest priority is in force.",

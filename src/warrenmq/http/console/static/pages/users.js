@@ -16,7 +16,7 @@ const Tags = ({ tags }) => tags.length ? tags.map(tag => html`<${Tag} kind=${tag
 const tagged = TAGS.map(tag => ({ name: tag, label: tag, type: "checkbox" }));
 const tagsOf = (/** @type {any} */ v) => TAGS.filter(tag => v[tag]);
 
-const add = () => act({ title: "Add a user", verb: "Add", done: "the user is there", text: "Tags say what of this console and its API the user may use; permissions, what of queues and exchanges.",
+export const add = () => act({ title: "Add a user", verb: "Add", done: "the user is there", text: "Tags say what of this console and its API the user may use; permissions, what of queues and exchanges.",
   fields: [{ name: "user", label: "Name", required: true }, { name: "password", label: "Password", type: "password", required: true }, ...tagged],
   action: v => ({ method: "PUT", path: at`users/${v.user}`, body: { password: v.password, tags: tagsOf(v).join(",") }, warren: sh`warren user add ${v.user}` + tagsOf(v).map(tag => ` --tag ${tag}`).join("") }) });
 

@@ -8,7 +8,7 @@ import { useLive } from "../live.js";
 import { ServerTable } from "../table.js";
 import { Go, Head, Tag } from "../ui.js";
 
-const add = () => act({ title: "Add a virtual host", verb: "Add", done: "the virtual host is there", after: lookForVhosts, text: "You get all permissions in it.", fields: [{ name: "name", label: "Name", required: true }, { name: "description", label: "Description" }, { name: "type", label: "Queues are by default", type: "select", options: ["classic", "quorum", "stream"] }],
+export const add = () => act({ title: "Add a virtual host", verb: "Add", done: "the virtual host is there", after: lookForVhosts, text: "You get all permissions in it.", fields: [{ name: "name", label: "Name", required: true }, { name: "description", label: "Description" }, { name: "type", label: "Queues are by default", type: "select", options: ["classic", "quorum", "stream"] }],
   action: v => ({ method: "PUT", path: at`vhosts/${v.name}`, body: { description: v.description, ...(v.type === "classic" ? {} : { default_queue_type: v.type }) }, warren: sh`warren ctl add_vhost ${v.name}` + (v.description ? sh` --description ${v.description}` : "") + (v.type === "classic" ? "" : ` --default-queue-type ${v.type}`) }) });
 const limit = (/** @type {string} */ name) => act({ title: `Limit ${name}`, verb: "Set", done: "set", fields: [{ name: "limit", label: "Limit", type: "select", options: ["max-connections", "max-queues"] }, { name: "value", label: "At most", type: "number", value: 1000, hint: "-1 is no limit, 0 allows none" }],
   action: v => ({ method: "PUT", path: at`vhost-limits/${name}/${v.limit}`, body: { value: v.value }, warren: sh`warren ctl set_vhost_limits -p ${name} ${JSON.stringify({ [v.limit]: v.value })}` }) });
