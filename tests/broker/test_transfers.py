@@ -473,7 +473,7 @@ def refusal(broker: Broker, edit: dict[str, Any]) -> int:
     return web.post(f"{broker.http_url}/api/queues/%2F/dlq/redrive", json={"edit": edit}, auth=AUTH).status_code
 
 
-def edit(broker: Broker, position: int, **changes: Any) -> dict[str, Any]:
+def edit(broker: Broker, position: int, **changes: Any) -> Any:
     return send(broker, "dlq", "redrive", edit={"position": position, **changes})
 
 

@@ -69,7 +69,7 @@ class Watched:
     def go(self, place: str) -> None:
         """To a place of the console, and wait until its figures are there."""
         self.page.goto(f"{self.url}/#/{place}")
-        self.page.wait_for_selector("main h1")
+        self.page.wait_for_selector("main h1, main h2")
         self.page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
 
     def log_in(self, user: str = "guest", password: str = "guest") -> None:

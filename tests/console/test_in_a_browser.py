@@ -29,7 +29,7 @@ PLACES = (
     ),
     *("topology?exchange=shop&key=order.new", "where?any=order-1", "dead", "delayed", "ledger"),
     "whatif?change=unbind&source=shop&destination=orders&key=order.%23",
-    *("users", "users/guest", "vhosts", "policies", "definitions", "api"),
+    *("users", "users/guest", "vhosts", "policies", "definitions", "log", "api", "queues/%2F/gone"),
 )
 VIEWS = [re.sub(r"\W+", "-", place.replace("%2F", "")) for place in PLACES]
 
@@ -131,7 +131,7 @@ def test_a_limited_user_sees_what_the_api_shows_to_them(api: Api, stranger: Watc
     stranger.log_in("limited", "x")
     stranger.sees("Overview")
     menu = stranger.page.inner_text("aside")
-    assert "Queues" in menu and "Users" not in menu and "Ledger" not in menu and "Definitions" not in menu
+    assert "Queues" in menu and "Users" not in menu and "Definitions" not in menu and "Log" not in menu
     stranger.go("queues")
     stranger.sees("No queue yet")
     stranger.go("users")
@@ -384,6 +384,192 @@ def test_the_palette_jumps_to_any_queue_by_the_keyboard(seen: Watched) -> None:
     seen.page.keyboard.press("Enter")
     seen.page.wait_for_selector("h1:text-is('shipping')")
     assert seen.page.url.endswith("#/queues/%2F/shipping")
+
+
+def test_an_edge_shows_the_rate_of_what_goes_along_it_and_of_nothing_else(
+    api: Api, channel: Any, seen: Watched
+) -> None:
+    seen.go("topology")
+    shown = """() => [...document.querySelectorAll('.graph g text')].filter(one => one.textContent.includes('/s'))
+        .map(one => [one.parentNode.querySelector('path').dataset.edge, one.textContent])"""
+    for _ in range(600):
+        channel.basic_publish("shop", "order.flows", b"x")
+        rates = seen.page.evaluate(shown)
+        if rates:
+            break
+        seen.page.wait_for_timeout(100)
+    assert [edge for edge, _ in rates] == ["e:shop q:orders"]
+    assert re.fullmatch(r"order\.# · [\d.,k]+/s", rates[0][1])
+
+
+def test_a_dead_letter_is_edited_and_the_journal_has_what_it_was_and_who_did_it(
+    api: Api, channel: Any, seen: Watched
+) -> None:
+    about = pika.BasicProperties(message_id="edited-1", delivery_mode=2, headers={"error": "address", "kind": "order"})
+    api.ask("DELETE", "/queues/%2F/orders/contents")
+    channel.basic_publish("", "orders", b'{"to": "nowhere"}', about)
+    method, _, _ = channel.basic_get("orders")
+    channel.basic_reject(method.delivery_tag, requeue=False)
+    seen.go("dead?by=header:error")
+    seen.page.click(".groups a:has-text('address')")
+    seen.page.click("article:has-text('nowhere') button:text-is('Edit')")
+    seen.page.wait_for_selector("dialog")
+    assert json.loads(seen.page.input_value("dialog [name=headers]")) == {"error": "address", "kind": "order"}
+    seen.fill(payload='{"to": "Berlin"}', headers='{"kind": "order", "mended": true}')
+    seen.do("Send it back")
+    seen.page.wait_for_selector("article:has-text('nowhere')", state="detached")
+    for _ in range(600):
+        found = api.get("/queues/%2F/orders/peek")["items"]
+        if found:
+            break
+        seen.page.wait_for_timeout(10)
+    headers = found[0]["properties"]["headers"]
+    assert found[0]["payload"] == '{"to": "Berlin"}' and headers["mended"] is True and "error" not in headers
+    for _ in range(600):
+        lives = api.get("/messages?message_id=edited-1&body=true")["items"]
+        told = [event for life in lives for event in life["events"] if event["event"] == "edited"]
+        if told:
+            break
+        seen.page.wait_for_timeout(50)
+    assert told[0]["payload"] == '{"to": "nowhere"}' and "by guest" in told[0]["says"], told
+
+
+def test_the_log_is_read_as_it_is_written(api: Api, seen: Watched) -> None:
+    seen.go("log?level=warning&text=mallory")
+    seen.sees("Nothing matches")
+    assert api.ask("GET", "/overview", user=("mallory", "x")).status_code == 401
+    seen.sees("http_login_refused")
+    assert "mallory" in seen.page.inner_text(".log li:first-child")
+
+
+def test_what_is_gone_says_so_and_has_no_button_that_does_nothing(seen: Watched) -> None:
+    for place in ("queues/%2F/gone", "exchanges/%2F/gone", "connections/gone", "channels/gone", "users/gone"):
+        seen.go(place)
+        seen.sees("There is no such")
+        assert seen.page.locator("main button").count() == 0, place
+    seen.go("gone")
+    seen.page.click("main a:text-is('To the overview')")
+    seen.sees("Messages in queues")
+
+
+def test_a_body_is_saved_whole_and_shown_by_its_beginning(
+    api: Api, channel: Any, seen: Watched, tmp_path: Path
+) -> None:
+    api.put("/queues/%2F/bodies", {"durable": True})
+    sent = [b"<script>alert(1)</script>" * 100_000, bytes(range(256)) * 8]
+    for body in sent:
+        channel.basic_publish("", "bodies", body, pika.BasicProperties(message_id="../<b>", content_type="text/html"))
+    seen.go("queues/%2F/bodies?tab=peek")
+    seen.sees("The beginning of 2.4 MiB")
+    seen.sees("000010  10 11 12 13")
+    for number, body in enumerate(sent):
+        with seen.page.expect_download() as download:
+            seen.page.click(f"article >> nth={number} >> button:text-is('Download')")
+        download.value.save_as(tmp_path / "saved")
+        assert (tmp_path / "saved").read_bytes() == body
+    assert len(seen.page.inner_text("article >> nth=0")) < 12_000
+    api.ask("DELETE", "/queues/%2F/bodies")
+
+
+def test_the_palette_begins_what_can_be_done_anywhere(api: Api, seen: Watched) -> None:
+    seen.go("overview")
+    seen.page.keyboard.press("/")
+    seen.page.keyboard.type("add a que")
+    seen.page.wait_for_selector("#hits [aria-selected=true]:has-text('Add a queue')")
+    seen.page.keyboard.press("Enter")
+    seen.fill(name="by the palette")
+    seen.page.keyboard.press("Enter")
+    seen.page.wait_for_selector("dialog", state="detached")
+    assert api.get("/queues/%2F/by%20the%20palette")["durable"]
+    api.ask("DELETE", "/queues/%2F/by%20the%20palette")
+
+
+#: tags, and whether the user may enter the vhost "secret"
+READERS = {
+    "nobody": ("management", False),
+    "insider": ("management", True),
+    "ruler": ("policymaker", True),
+    "watcher": ("monitoring", False),
+    "chief": ("administrator", True),
+}
+#: page, what of the API it shows, and a word that is in the answer where the user may see it
+SHOWN = (
+    ("queues", "/queues", "hidden-queue"),
+    ("exchanges", "/exchanges", "hidden-exchange"),
+    ("vhosts", "/vhosts", "hidden-world"),
+    ("policies", "/policies", "hidden-policy"),
+    ("users", "/users", "hidden-user"),
+    ("users/plain", "/users/plain/permissions", "hidden-pattern"),
+    ("queues/secret/plain", "/queues/secret/plain", "hidden-exchange"),
+    ("queues/secret/plain?tab=peek", "/queues/secret/plain/peek", "hidden-body"),
+    ("exchanges/secret/plain", "/exchanges/secret/plain", "hidden-exchange"),
+    ("topology?vhost=secret", "/bindings/secret", "hidden-queue"),
+    ("dead?vhost=secret", "/queues/secret", "hidden-queue"),
+    ("delayed?vhost=secret", "/delayed/secret", "hidden-delay"),
+    ("ledger?vhost=secret", "/ledger/secret", "retained"),
+    ("log?text=http_login", "/log?text=http_login", "hidden-login"),
+    ("definitions", "/definitions", "never"),
+)
+
+
+@pytest.fixture(scope="module")
+def secret(api: Api) -> Iterator[None]:
+    api.put("/vhosts/secret", {"description": "hidden-world"})
+    rights = {"configure": ".*", "write": ".*", "read": ".*"}
+    api.put("/permissions/secret/guest", rights)
+    api.put("/users/hidden-user", {"password": "x", "tags": ""})
+    api.put("/users/plain", {"password": "x", "tags": ""})
+    api.put("/permissions/%2F/plain", {**rights, "read": "hidden-pattern"})
+    api.put("/exchanges/secret/hidden-exchange", {"type": "fanout"})
+    api.put("/exchanges/secret/plain", {"type": "fanout", "arguments": {"alternate-exchange": "hidden-exchange"}})
+    api.put("/exchanges/secret/later", {"type": "x-delayed-message", "arguments": {"x-delayed-type": "direct"}})
+    api.put("/queues/secret/plain", {"arguments": {"x-dead-letter-exchange": "hidden-exchange"}})
+    api.put("/queues/secret/hidden-queue", {})
+    api.put("/queues/secret/stream", {"durable": True, "arguments": {"x-queue-type": "stream"}})
+    api.ask("POST", "/bindings/secret/e/hidden-exchange/q/hidden-queue", {"routing_key": ""})
+    api.put("/policies/secret/hidden-policy", {"pattern": "^none$", "definition": {"max-length": 10}})
+    headers = {"x-delay": 3_600_000, "x-delay-id": "hidden-delay"}
+    for exchange, key, body, properties in (
+        ("amq.default", "plain", "hidden-body", {}),
+        ("amq.default", "stream", "kept", {}),
+        ("later", "plain", "later", {"headers": headers}),
+    ):
+        message = {"routing_key": key, "properties": properties, "payload": body, "payload_encoding": "string"}
+        assert api.ask("POST", f"/exchanges/secret/{exchange}/publish", message).status_code == 200
+    api.ask("GET", "/overview", user=("hidden-login", "x"))
+    yield
+    api.ask("DELETE", "/vhosts/secret")
+    for user in ("hidden-user", "plain"):
+        api.ask("DELETE", f"/users/{user}")
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_each_user_sees_on_each_page_what_the_api_shows_to_them(
+    api: Api, secret: None, browser: Any, name: str
+) -> None:
+    tags, inside = READERS[name]
+    api.put(f"/users/{name}", {"password": "x", "tags": tags})
+    if inside:
+        api.put(f"/permissions/secret/{name}", {"configure": "", "write": "", "read": ".*"})
+    context = browser.new_context()
+    seen = Watched(context.new_page(), api.broker.http_url)
+    seen.log_in(name, "x")
+    seen.sees("Overview")
+    by_api, on_page = {}, {}
+    for place, path, word in SHOWN:
+        answer = api.ask("GET", path, user=(name, "x"))
+        by_api[place] = (answer.status_code == 200, answer.status_code == 200 and word in answer.text)
+        seen.go(place)
+        text = seen.text()
+        refused = seen.page.locator("main .problem").count() > 0
+        on_page[place] = (not refused, word in text)
+    menu = seen.page.inner_text("aside")
+    context.close()
+    api.ask("DELETE", f"/users/{name}")
+    by_api["definitions"] = on_page["definitions"] = (True, False)  # nothing is asked before somebody exports
+    assert on_page == by_api
+    assert ("Users" in menu, "Log" in menu) == ("administrator" in tags,) * 2
+    assert seen.elsewhere == [] and seen.dialogs == []
 
 
 def test_no_name_becomes_markup_in_any_list(api: Api, channel: Any, browser: Any, cookies: Any) -> None:

@@ -55,6 +55,7 @@ ALLOWED: dict[str, set[str]] = {
         "delivering",
         "exchange",
         "expiration",
+        "fates",
         "message",
         "queue",
         "records",

@@ -25,7 +25,7 @@ class FlowStep(Struct):
 
 
 class FlowInfo(Struct):
-    """``whole``: every route is counted; there are more of them than are remembered otherwise."""
+    """The steps of a vhost. ``whole``: every route is counted; otherwise there were more than are remembered."""
 
     whole: bool
     steps: list[FlowStep]

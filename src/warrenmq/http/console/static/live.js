@@ -14,6 +14,19 @@ const KNOWN = 40; // answers that are remembered, so that going back shows somet
 /** "live", "connecting" or "lost" */
 export const state = new Store("connecting");
 
+/** Is something on the screen that has no answer yet? */
+export const waiting = new Store(true);
+/** @type {any} */
+let calm = null;
+
+/** Said at once where it is so; where it is not, after a moment: what an answer shows may ask for more. */
+function tellWaiting() {
+  const now = [...watchers.keys()].some(path => !known.has(path));
+  clearTimeout(calm);
+  if (now === waiting.value) return;
+  if (now) waiting.set(true); else calm = setTimeout(() => waiting.set(false), 60);
+}
+
 /** @type {AbortController | null} */
 let running = null;
 let asked = "";
@@ -49,6 +62,7 @@ export function refresh() {
 }
 
 function plan() {
+  tellWaiting();
   if (planned === null) planned = setTimeout(() => { planned = null; follow(); }, 10);
 }
 
@@ -96,6 +110,7 @@ function told({ path, status, body }) {
   known.set(path, seen);
   if (known.size > KNOWN) known.delete(known.keys().next().value ?? "");
   for (const watcher of watchers.get(path) ?? []) watcher(seen);
+  tellWaiting();
 }
 
 /** Nothing of the last user is left when another one logs in. */

@@ -3,7 +3,7 @@ import { ask, logOut, lookForVhosts, may, oneVhost, vhosts, who } from "./api.js
 import { colours } from "./chart.js";
 import { Dialogs, note } from "./dialogs.js";
 import { html, render, useEffect, useState } from "./html.js";
-import { forget, state } from "./live.js";
+import { forget, state, waiting } from "./live.js";
 import { Login } from "./login.js";
 import { Palette, open as openPalette } from "./palette.js";
 import { go, href, setQuery, useRoute } from "./router.js";
@@ -40,6 +40,7 @@ function Vhosts() {
 function Frame() {
   const user = useStore(who);
   const live = useStore(state);
+  const busy = useStore(waiting);
   const route = useRoute();
   const [wide, setWide] = useState(false);
   const [theme, setTheme] = useState(localStorage.getItem("theme") ?? "auto");
@@ -83,7 +84,7 @@ function Frame() {
         <details class="menu me"><summary aria-label=${`account ${user?.user}`}>${user?.user}</summary><div class="menu-box">
           <p><b>${user?.user}</b><br /><span class="soft">${user?.tags.join(", ")}</span></p>
           <p class="soft">${user?.node}</p><button onClick=${leave}>Log out</button></div></details></header>
-      <main id="main" tabindex="-1" key=${route.path.join("/")}>${!Page ? html`<${Head} title="There is nothing here" /><${Card}><${Empty} title="The address names no page of the console" text="Choose one in the menu, or jump to a queue with Ctrl K."><a href=${href(["overview"])}>To the overview</a><//><//>`
+      <main id="main" tabindex="-1" aria-busy=${busy} key=${route.path.join("/")}>${!Page ? html`<${Head} title="There is nothing here" /><${Card}><${Empty} title="The address names no page of the console" text="Choose one in the menu, or jump to a queue with Ctrl K."><a href=${href(["overview"])}>To the overview</a><//><//>`
         : known ? html`<${Page} route=${route} />` : html`<p class="soft" aria-busy="true">…</p>`}</main>
     </div></div>
   <${Palette} more=${[{ label: "Log out", run: leave }, ...themes.map(one => ({ label: `Colours: ${one}`, run: () => wear(one) }))]} />`;

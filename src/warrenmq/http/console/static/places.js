@@ -22,7 +22,7 @@ export const PLACES = [
     { id: "whatif", label: "What if", vhost: true, icon: "M4 5h5l3 5h4m0 0-2.500-2.500M16 10l-2.500 2.500M4 15h5l1.500-2.500", load: () => import("./pages/whatif.js") },
     { id: "dead", label: "Dead letters", vhost: true, icon: "M3 5h14v10H3zM3 6l7 5 7-5", load: () => import("./pages/dead.js") },
     { id: "delayed", label: "Delayed messages", vhost: true, icon: "M10 3a7 7 0 1 1 0 14 7 7 0 0 1 0-14zM10 6v4l3 2", load: () => import("./pages/delayed.js") },
-    { id: "ledger", label: "Ledger", need: "monitoring", icon: "M5 3h10v14H5zM8 7h4M8 10h4M8 13h4", load: () => import("./pages/ledger.js") },
+    { id: "ledger", label: "Ledger", vhost: true, icon: "M5 3h10v14H5zM8 7h4M8 10h4M8 13h4", load: () => import("./pages/ledger.js") },
   ] },
   { label: "Administration", places: [
     { id: "users", label: "Users", need: "administrator", icon: "M10 4a3 3 0 1 1 0 6 3 3 0 0 1 0-6zM4 17c0-3.500 2.500-5 6-5s6 1.500 6 5", load: () => import("./pages/users.js") },

@@ -41,13 +41,13 @@ export function Page({ route }) {
       <div class="row">${fields.map(([name, label, hint]) => html`<div class="field"><label for=${"s-" + name}>${label}</label><input id=${"s-" + name} value=${query[name] ?? ""} placeholder=${hint} onChange=${(/** @type {any} */ event) => setQuery({ [name]: event.target.value })} /></div>`)}</div>
       <${Commands} warren=${`warren delayed list` + (query.exchange ? sh` --exchange ${query.exchange}` : "") + inVhost(vhost)} curl=${curl({ method: "GET", path })} /><//>
     ${data?.next && html`<p class="soft">The first ${number(items.length)} by due time are shown. Zoom in or search for others.</p>`}
-    <${Table} bare rows=${data ? items : null} id=${(/** @type {any} */ row) => row.id + row.exchange} empty=${filtered ? html`<${Empty} title="Nothing matches" text="Widen the search, or zoom out." />`
+    ${!problem && html`<${Table} bare rows=${data ? items : null} id=${(/** @type {any} */ row) => row.id + row.exchange} empty=${filtered ? html`<${Empty} title="Nothing matches" text="Widen the search, or zoom out." />`
       : html`<${Empty} title="Nothing is delayed" text="Declare an exchange of type x-delayed-message and publish to it with the header x-delay, in milliseconds. Messages that wait for a retry are here too." />`}
       columns=${[{ key: "due_ms", label: "due", show: (/** @type {any} */ row) => html`${time(row.due_ms)}<br /><small>in ${duration(row.due_ms - Date.now())}</small>` }, { key: "id", label: "id", show: (/** @type {any} */ row) => html`<code>${row.id}</code>${row.repeats && html`<br /><${Tag} kind="accent">repeats<//>`}` },
         { key: "exchange", label: "at", show: (/** @type {any} */ row) => row.queue ? html`<${Queue} vhost=${vhost} name=${row.queue} /> <${Tag}>retry ${row.retry}<//>` : html`<${Exchange} vhost=${vhost} name=${row.exchange} />` },
         { key: "routing_keys", label: "key", show: (/** @type {any} */ row) => html`<code>${row.routing_keys.join(", ")}</code>` },
         { key: "payload", label: "body", show: (/** @type {any} */ row) => html`<details><summary>${row.payload.slice(0, 60)} <small>${bytes(row.payload_bytes)}</small></summary><pre tabindex="0">${laidOut(row.payload)}</pre><${Json} value=${row.headers} /></details>` },
-        { key: "", label: "", show: (/** @type {any} */ row) => html`<div class="actions">${!row.queue && html`<button onClick=${() => reschedule(row)}>Reschedule</button>`}<button onClick=${() => deliver(row)}>Deliver now</button>${!row.queue && html`<button class="danger" onClick=${() => cancel(row)}>Cancel</button>`}</div>` }]} />`;
+        { key: "", label: "", show: (/** @type {any} */ row) => html`<div class="actions">${!row.queue && html`<button onClick=${() => reschedule(row)}>Reschedule</button>`}<button onClick=${() => deliver(row)}>Deliver now</button>${!row.queue && html`<button class="danger" onClick=${() => cancel(row)}>Cancel</button>`}</div>` }]} />`}`;
 }
 
 /** As an input of the reader's local time wants it.

@@ -1,5 +1,5 @@
 // The ledger: what came is what left and what is here, or something is wrong.
-import { at, may } from "../api.js";
+import { at, may, oneVhost } from "../api.js";
 import { curl, sh } from "../commands.js";
 import { Commands } from "../dialogs.js";
 import { number } from "../format.js";
@@ -10,9 +10,9 @@ import { Card, Facts, Head, Queue, Tag, Trouble } from "../ui.js";
 
 /** @param {{route: import("../router.js").Route}} props */
 export function Page({ route }) {
-  const { vhost } = route.query;
+  const vhost = route.query.vhost || (may("monitoring") ? "" : oneVhost({})); // of all together only who may see all
   const path = vhost ? at`ledger/${vhost}` : "/ledger";
-  const { data, problem } = useLive(may("monitoring") ? path : null);
+  const { data, problem } = useLive(path);
   return html`<${Head} title="Ledger" sub="Every message that came has left or is here. The sums are put together anew from what is in the queues." /><${Trouble} problem=${problem} />
     ${data && html`<p class=${data.even ? "fine" : "problem"} role="status">${data.even ? "Everything adds up." : "Something does not add up."}</p>
     ${data.sums.map((/** @type {any} */ sum) => html`<${Card} title=${sum.sum} aside=${html`<${Tag} kind=${sum.difference ? "bad" : "good"}>${sum.difference ? `off by ${number(sum.difference)}` : "closes"}<//>`}>

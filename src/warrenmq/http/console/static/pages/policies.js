@@ -25,10 +25,11 @@ export async function set(operator, vhost, row) {
 /** @param {{route: import("../router.js").Route}} props */
 export function Page({ route }) {
   const { vhost } = route.query;
-  const { data: own, problem } = useLive(vhost ? at`policies/${vhost}` : "/policies");
-  const { data: operators } = useLive(vhost ? at`operator-policies/${vhost}` : "/operator-policies");
+  const { data: own, problem: wrong } = useLive(vhost ? at`policies/${vhost}` : "/policies");
+  const { data: operators, problem: refused } = useLive(vhost ? at`operator-policies/${vhost}` : "/operator-policies");
   const { data: force } = useLive(vhost ? at`policies-in-force/${vhost}` : "/policies-in-force");
   const list = (/** @type {any[] | null} */ rows, /** @type {boolean} */ operator) => {
+    const problem = operator ? refused : wrong;
     const remove = (/** @type {any} */ row) => act({ title: `Delete policy ${row.name}`, danger: true, verb: "Delete", name: row.name, done: "deleted", action: () => ({ method: "DELETE", path: at`${operator ? "operator-policies" : "policies"}/${row.vhost}/${row.name}`,
       warren: operator ? `warren ctl clear_operator_policy` + inVhost(row.vhost) + sh` ${row.name}` : sh`warren policy clear ${row.name}` + inVhost(row.vhost) }) });
     return html`<${Table} bare rows=${rows} problem=${problem} id=${(/** @type {any} */ row) => row.vhost + " " + row.name}

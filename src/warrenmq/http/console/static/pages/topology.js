@@ -9,6 +9,7 @@ import { useLive } from "../live.js";
 import { href, setQuery } from "../router.js";
 import { Card, Empty, Head, Tag, Trouble } from "../ui.js";
 
+const NONE = /** @type {any[]} */ ([]);
 const MOST = 120; // nodes that are drawn without a filter
 
 /** @param {{route: import("../router.js").Route}} props */
@@ -16,7 +17,8 @@ export function Page({ route }) {
   const { query } = route;
   const vhost = oneVhost(query);
   const { data: exchanges, problem } = useLive(at`exchanges/${vhost}` + "?columns=name,type,arguments,policy");
-  const { data: policies } = useLive(at`policies/${vhost}` + "?columns=name,definition");
+  const { data: allowed, problem: forbidden } = useLive(at`policies/${vhost}` + "?columns=name,definition");
+  const policies = forbidden ? NONE : allowed; // who may not see policies sees what is declared
   const { data: queues } = useLive(at`queues/${vhost}` + "?columns=name,type,arguments,effective_policy_definition,messages");
   const { data: flow } = useLive(at`flow/${vhost}`);
   const { data: bindings } = useLive(at`bindings/${vhost}`);
