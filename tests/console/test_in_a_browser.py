@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -570,6 +573,196 @@ def test_each_user_sees_on_each_page_what_the_api_shows_to_them(
     assert on_page == by_api
     assert ("Users" in menu, "Log" in menu) == ("administrator" in tags,) * 2
     assert seen.elsewhere == [] and seen.dialogs == []
+
+
+def commands(seen: Watched) -> list[str]:
+    """What a dialog shows as the same on the command line: warren where there is one, then curl."""
+    return [
+        str(one) for one in seen.page.eval_on_selector_all("dialog .copied pre", "all => all.map(a => a.textContent)")
+    ]
+
+
+def typed(api: Api, command: str, folder: Path) -> None:
+    """A command as it is shown, in a shell; who types it says which broker, and fills in what is secret."""
+    command = command.replace("curl -u guest ", "curl -sS --fail-with-body -u guest:guest ")
+    if "PASSWORD_HASH" in command:
+        command = command.replace("PASSWORD_HASH", api.get("/users/same")["password_hash"])
+    programs = folder / "bin"
+    programs.mkdir(exist_ok=True)
+    program = programs / "warren"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m warrenmq "$@"\n')
+    program.chmod(0o755)
+    environment = {**os.environ, "WARREN_URL": api.broker.url, "WARREN_HTTP_URL": api.broker.http_url}
+    environment["PATH"] = f"{programs}:{os.environ['PATH']}"
+    environment["HOME"] = str(folder)
+    done = subprocess.run(
+        ["sh", "-c", command], env=environment, cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, (command, done.stdout, done.stderr)
+
+
+#: where, button, what is filled in, what is ticked or not, the verb, and what of the API it changes
+SAME = (
+    (
+        "queues",
+        "Add a queue",
+        {"name": "same q", "arguments": '{"x-message-ttl": 60000, "x-overflow": "drop-head"}'},
+        ["durable"],
+        "/queues/%2F/same%20q?columns=name,arguments,durable,auto_delete",
+    ),
+    (
+        "exchanges",
+        "Add an exchange",
+        {"name": "same's", "arguments": '{"alternate-exchange": "shop"}'},
+        ["internal"],
+        "/exchanges/%2F/same's?columns=name,type,arguments,durable,internal",
+    ),
+    ("queues/%2F/shipping", "Bind", {"source": "shop", "key": "same.#"}, [], "/queues/%2F/shipping/bindings"),
+    (
+        "exchanges/%2F/shop",
+        "Bind from it",
+        {"name": "orders", "key": "", "arguments": '{"x": 1, "y": "a b"}'},
+        [],
+        "/queues/%2F/orders/bindings",
+    ),
+    (
+        "policies",
+        "Set a policy",
+        {"name": "same policy", "pattern": "^(a|b) c$", "priority": "7", "definition": '{"max-length": 5}'},
+        [],
+        "/policies/%2F/same%20policy",
+    ),
+    (
+        "policies",
+        "Set an operator policy",
+        {"name": "same", "pattern": "^none$", "definition": '{"max-length": 5}'},
+        [],
+        "/operator-policies/%2F/same",
+    ),
+    ("users/same", "Tags", {}, ["monitoring"], "/users/same?columns=name,tags"),
+    ("users/same", "Set permissions", {"configure": "^a b$", "read": ""}, [], "/permissions/%2F/same"),
+    (
+        "users/same",
+        "Set topic permissions",
+        {"exchange": "shop", "write": r"^{username}\..*$"},
+        [],
+        "/topic-permissions/%2F/same",
+    ),
+    ("users/same", "Limit", {"value": "7"}, [], "/user-limits/same"),
+    (
+        "vhosts",
+        "Add a virtual host",
+        {"name": "same v", "description": "it's"},
+        [],
+        "/vhosts/same%20v?columns=name,description",
+    ),
+    ("vhosts", "Limit", {"value": "70000"}, [], "/vhost-limits"),
+)
+
+
+def test_each_command_that_is_shown_does_what_the_console_does(api: Api, seen: Watched, tmp_path: Path) -> None:
+    """The state after the button is the state after the warren command, and after the curl call."""
+    api.put("/users/same", {"password": "x", "tags": "management"})
+    before = api.get("/definitions")
+    restored = ("/queues/%2F/same%20q", "/exchanges/%2F/same's", "/policies/%2F/same%20policy")
+    restored += ("/operator-policies/%2F/same", "/vhosts/same%20v", "/vhost-limits/%2F/max-connections")
+    differ = []
+    for place, button, fields, ticked, path in SAME:
+
+        def restore() -> None:
+            for one in restored:
+                api.ask("DELETE", one)
+            for kind, one in (("q", "shipping"), ("q", "orders")):
+                for bound in api.get(f"/bindings/%2F/e/shop/{kind}/{one}"):
+                    if bound["routing_key"] not in ("order.#", "order.paid"):
+                        api.ask("DELETE", f"/bindings/%2F/e/shop/{kind}/{one}/{bound['properties_key']}")
+            api.ask("DELETE", "/users/same")
+            api.put("/users/same", {"password": "x", "tags": "management"})
+
+        restore()
+        seen.go(place)
+        seen.page.click(f"main button:text-is('{button}')")
+        seen.page.wait_for_selector("dialog")
+        seen.fill(**fields)
+        for name in ticked:
+            seen.page.click(f"dialog [name={name}]")
+        shown = commands(seen)
+        seen.page.click("dialog button.main")
+        seen.page.wait_for_selector("dialog", state="detached")
+        expected = api.get(path)
+        assert len(shown) == 2, (button, shown)
+        for command in shown:
+            restore()
+            assert api.ask("GET", path).text != json.dumps(expected)
+            typed(api, command, tmp_path)
+            if api.get(path) != expected:
+                differ.append((command, api.get(path), expected))
+        restore()
+    api.ask("DELETE", "/users/same")
+    assert differ == []
+    after = api.get("/definitions")
+    assert [one["name"] for one in after["queues"]] == [one["name"] for one in before["queues"]]
+
+
+def test_the_commands_of_messages_do_what_the_console_does(api: Api, seen: Watched, tmp_path: Path) -> None:
+    api.put("/queues/%2F/typed", {"durable": True})
+    file = tmp_path / "a body.bin"
+    file.write_bytes(bytes(range(256)))
+
+    def there() -> Any:
+        items = api.get("/queues/%2F/typed/peek?encoding=base64")["items"]
+        api.ask("DELETE", "/queues/%2F/typed/contents")
+        return [(one["payload"], one["properties"]["headers"], one["properties"].get("message_id")) for one in items]
+
+    for chosen in (False, True):
+        seen.go("queues/%2F/typed")
+        seen.click("Publish")
+        seen.fill(body="it's\n$HOME", headers='{"n": 5, "text": "a b"}', properties='{"message_id": "m 1"}')
+        if chosen:
+            seen.page.set_input_files("dialog input[type=file]", str(file))
+            seen.sees("256 octets will be the body")
+            seen.page.fill("dialog [name=body]", "")
+        shown = commands(seen)
+        seen.do("Publish")
+        expected = there()
+        assert len(expected) == 1 and len(shown) == 2
+        for command in shown:
+            typed(api, command, tmp_path)
+            assert there() == expected, command
+    channel_body = {"routing_key": "typed", "properties": {}, "payload": "x", "payload_encoding": "string"}
+    for _ in range(3):
+        api.ask("POST", "/exchanges/%2F/amq.default/publish", channel_body)
+    seen.go("queues/%2F/typed")
+    seen.click("Purge")
+    shown = commands(seen)
+    seen.confirms("typed", "Purge")
+    for command in shown:
+        api.ask("POST", "/exchanges/%2F/amq.default/publish", channel_body)
+        typed(api, command, tmp_path)
+        assert api.get("/queues/%2F/typed")["messages"] == 0, command
+    seen.click("Delete")
+    shown = commands(seen)
+    seen.page.click("dialog button:text-is('Cancel')")
+    for command in shown:
+        typed(api, command, tmp_path)
+        assert api.ask("GET", "/queues/%2F/typed").status_code == 404, command
+        api.put("/queues/%2F/typed", {"durable": True})
+    api.ask("DELETE", "/queues/%2F/typed")
+
+
+def test_no_command_that_is_shown_has_a_secret_in_it(seen: Watched) -> None:
+    seen.go("users")
+    seen.click("Add a user")
+    seen.fill(user="quiet", password="open sesame")
+    shown = " ".join(commands(seen))
+    assert "warren user add quiet" in shown and "PASSWORD" in shown and "sesame" not in shown
+    seen.page.click("dialog button:text-is('Cancel')")
+    seen.go("users/guest")
+    for button in ("Password", "Tags"):
+        seen.click(button)
+        seen.page.wait_for_selector("dialog")
+        assert not re.search(r'password_hash":"(?!PASSWORD_HASH)', " ".join(commands(seen)))
+        seen.page.click("dialog button:text-is('Cancel')")
 
 
 def test_no_name_becomes_markup_in_any_list(api: Api, channel: Any, browser: Any, cookies: Any) -> None:

@@ -60,7 +60,8 @@ function json(text, label) {
 export function Commands({ warren, curl: curled }) {
   return html`<details class="commands"><summary>The same on the command line</summary>
     ${warren && html`<${Copied} text=${warren} />`}
-    <${Copied} text=${curled} /></details>`;
+    <${Copied} text=${curled} />
+    <small>warren asks the broker of WARREN_URL; curl asks for the password.${/PASSWORD/.test(curled) && " PASSWORD and PASSWORD_HASH stand for what is secret."}</small></details>`;
 }
 
 /** @param {{text: string}} props */
