@@ -1,7 +1,7 @@
 """`make bench ARGS="flow growth --reps 5"`: measure, print as it goes, write docs/benchmarks.md.
 
 Sections: flow (all scenarios beside RabbitMQ), shapes (TLS, streams, kinds of queues, great numbers, likewise), floors
-(what a line can cost at least), growth, overload, stalls (attacks), delayed, cores, journal, spark,
+(what a line can cost at least), growth, overload, stalls (attacks), consoles (ten of them), delayed, cores, journal, spark,
 pipeline (audit and what-if over journals); all of them when none is named. Each leaves its raw figures in
 bench/results/, and the page is written from all that is there: sections may be measured on different days, and say so.
 """
@@ -15,7 +15,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench import bulk_attacks, cores, delayed, extras, floors, flow, growth, journal, overload, report, shapes, stalls
+from bench import (
+    bulk_attacks,
+    consoles,
+    cores,
+    delayed,
+    extras,
+    floors,
+    flow,
+    growth,
+    journal,
+    overload,
+    report,
+    shapes,
+    stalls,
+)
 from bench.scenarios import SCENARIOS
 
 RESULTS = Path(__file__).parent / "results"
@@ -29,6 +43,7 @@ def main() -> None:
         "growth": lambda: growth.measure(only, options.scale, options.reps),
         "overload": lambda: overload.measure(),
         "stalls": lambda: stalls.measure(only, options.scale),
+        "consoles": lambda: consoles.measure(options.scale, not options.no_rabbitmq),
         "delayed": lambda: delayed.measure(int(10_000_000 * options.scale), 10_000, 20),
         "cores": lambda: cores.measure(options.reps),
         "journal": lambda: journal.measure(options.reps),

@@ -98,9 +98,10 @@ def _free_port() -> int:
 
 
 @contextlib.contextmanager
-def rabbitmq(certificate: Certificate | None = None) -> Iterator[Running]:
-    """A private node of Debian's package: own name, ports, cookie and folder, loopback only."""
-    port, distribution, epmd = _free_port(), _free_port(), _free_port()
+def rabbitmq(certificate: Certificate | None = None, management: bool = False) -> Iterator[Running]:
+    """A private node of Debian's package: own name, ports, cookie and folder, loopback only. ``management``: with its
+    page and API."""
+    port, http, distribution, epmd = _free_port(), _free_port(), _free_port(), _free_port()
     folder = Path(tempfile.mkdtemp(prefix="rabbitmq-bench-"))
     settings = [f"listeners.tcp.1 = 127.0.0.1:{port}"]
     tls_url = ""
@@ -113,8 +114,12 @@ def rabbitmq(certificate: Certificate | None = None) -> Iterator[Running]:
             f"ssl_options.certfile = {certificate.chain}",
             f"ssl_options.keyfile = {certificate.key}",
         ]
+    plugins = ["rabbitmq_consistent_hash_exchange"]
+    if management:
+        settings += ["management.tcp.ip = 127.0.0.1", f"management.tcp.port = {http}"]
+        plugins.append("rabbitmq_management")
     (folder / "rabbitmq.conf").write_text("\n".join(settings) + "\n")
-    (folder / "enabled_plugins").write_text("[rabbitmq_consistent_hash_exchange].\n")
+    (folder / "enabled_plugins").write_text(f"[{','.join(plugins)}].\n")
     environment = {
         **os.environ,
         "HOME": str(folder),
@@ -148,7 +153,7 @@ def rabbitmq(certificate: Certificate | None = None) -> Iterator[Running]:
     )
     try:
         while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", http if management else port), 1):
                 break
             if process.poll() is not None or time.monotonic() - began > 90:
                 raise RuntimeError(f"RabbitMQ did not start; see {folder}/log")
@@ -173,7 +178,8 @@ def rabbitmq(certificate: Certificate | None = None) -> Iterator[Running]:
             control("set_topic_permissions", "limited", "amq.topic", "^bench[.]", ".*")
 
         url = f"amqp://guest:guest@127.0.0.1:{port}/"
-        yield Running("RabbitMQ", version, url, port, seconds, add_limited_user, tls_url=tls_url)
+        api = f"http://guest:guest@127.0.0.1:{http}" if management else ""
+        yield Running("RabbitMQ", version, url, port, seconds, add_limited_user, api, tls_url)
     finally:
         subprocess.run(
             [*as_user, str(RABBITMQ_BIN / "rabbitmqctl"), "-q", "stop"],

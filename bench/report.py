@@ -202,6 +202,26 @@ def stalls(figures: Record, record: Record, folder: Path) -> list[str]:
     return lines + table(["attack", "longest round trip, ms", "passes over 100 ms", "attack took, s"], rows)
 
 
+def consoles(figures: Record, record: Record, folder: Path) -> list[str]:
+    lines = [
+        "## Consoles: how long everybody else waits",
+        "",
+        f"{measured(record)} {figures['queues']:,} queues, {figures['rate']:,} messages a second published and"
+        f" consumed, and an honest client that asks one small question after the other: alone, and while"
+        f" {figures['consoles']} consoles are open, each with another page. Ours are streams; RabbitMQ's page asks every five seconds.",
+        "",
+    ]
+    rows = []
+    for name, one in figures["brokers"].items():
+        for label in ("without", "with"):
+            found = one[label]
+            stalls = f"{found['stalls']:.0f}" if "stalls" in found else "–"
+            waits = [f"{found[key]:,.1f}" for key in ("p50_ms", "p99_ms", "longest_ms")]
+            rows.append([f"{name}, {label} consoles", *waits, stalls, f"{found['answers_per_s']:.1f}"])
+    head = ["", "round trip p50, ms", "p99, ms", "longest, ms", "passes of the loop over 100 ms", "answers a second"]
+    return lines + table(head, rows)
+
+
 def delayed(figures: Record, record: Record, folder: Path) -> list[str]:
     memory, late = figures["memory"], figures["lateness"]
     lines = ["## Delayed messages", "", f"{measured(record)} {figures['messages']:,} scheduled, 256 B, persistent.", ""]
@@ -330,6 +350,7 @@ SECTIONS: dict[str, Callable[[Record, Record, Path], list[str]]] = {
     "growth": growth,
     "overload": overload,
     "stalls": stalls,
+    "consoles": consoles,
     "delayed": delayed,
     "cores": cores,
     "journal": journal,

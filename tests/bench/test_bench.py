@@ -13,7 +13,7 @@ import pytest
 from bench.growth import AXES, WHY, main_flow
 from bench.scenarios import SCENARIOS
 
-from bench import bulk_attacks, floors, report, shapes, stalls
+from bench import bulk_attacks, consoles, floors, report, shapes, stalls
 from warrenmq.bench.run import BenchFailed, percentiles, run
 from warrenmq.bench.workload import Workload
 from warrenmq.client import Connection
@@ -176,3 +176,15 @@ def test_every_attack_runs_beside_an_honest_client_who_is_answered(monkeypatch: 
         found = stalls.one(name, 0.001)
         assert found["what"] == stalls.ATTACKS[name][0]
         assert found["longest_round_trip_ms"] >= 0 and found["stalls"] >= 0
+
+
+def test_ten_consoles_are_told_figures_while_an_honest_client_is_answered(tmp_path: Path) -> None:
+    """A little of it, without RabbitMQ; how long anybody waits is for `make bench` to say."""
+    found = consoles.measure(0.002, False, 0.5)
+    one = found["brokers"]["Warren"]
+    assert one["with"]["round_trips"] > 0 and one["without"]["round_trips"] > 0
+    (tmp_path / "results").mkdir()
+    record = {"date": "2026-01-01", "cpu": "", "cores": 2, "figures": found}
+    (tmp_path / "results" / "consoles.json").write_text(json.dumps(record))
+    report.write(tmp_path, tmp_path / "results")
+    assert "Warren, with consoles" in (tmp_path / "benchmarks.md").read_text()

@@ -602,7 +602,7 @@ def typed(api: Api, command: str, folder: Path) -> None:
 
 
 #: where, button, what is filled in, what is ticked or not, the verb, and what of the API it changes
-SAME = (
+SAME: tuple[tuple[str, str, dict[str, str], list[str], str], ...] = (
     (
         "queues",
         "Add a queue",
@@ -664,8 +664,8 @@ def test_each_command_that_is_shown_does_what_the_console_does(api: Api, seen: W
     """The state after the button is the state after the warren command, and after the curl call."""
     api.put("/users/same", {"password": "x", "tags": "management"})
     before = api.get("/definitions")
-    restored = ("/queues/%2F/same%20q", "/exchanges/%2F/same's", "/policies/%2F/same%20policy")
-    restored += ("/operator-policies/%2F/same", "/vhosts/same%20v", "/vhost-limits/%2F/max-connections")
+    restored = ["/queues/%2F/same%20q", "/exchanges/%2F/same's", "/policies/%2F/same%20policy"]
+    restored += ["/operator-policies/%2F/same", "/vhosts/same%20v", "/vhost-limits/%2F/max-connections"]
     differ = []
     for place, button, fields, ticked, path in SAME:
 
