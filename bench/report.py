@@ -207,8 +207,9 @@ def consoles(figures: Record, record: Record, folder: Path) -> list[str]:
         "## Consoles: how long everybody else waits",
         "",
         f"{measured(record)} {figures['queues']:,} queues, {figures['rate']:,} messages a second published and"
-        f" consumed, and an honest client that asks one small question after the other: alone, and while"
-        f" {figures['consoles']} consoles are open, each with another page. Ours are streams; RabbitMQ's page asks every five seconds.",
+        " consumed, and an honest client that asks one small question after the other: alone, and while"
+        f" {figures['consoles']} consoles are open, each with another page. Ours are streams; RabbitMQ's page asks"
+        " every five seconds.",
         "",
     ]
     rows = []

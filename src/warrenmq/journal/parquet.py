@@ -114,8 +114,8 @@ FIELDS: list[tuple[str, pa.DataType, str]] = [
     (
         "text",
         pa.string(),
-        "refused, returned, not taken, nacked: the reply text, or why; level: which; published, written: why `body` is "
-        "empty",
+        "refused, returned, not taken, nacked: the reply text, or why; edited: by whom; level: which; published, "
+        "written: why `body` is empty",
     ),
     ("source", NAME, "enqueued: the exchange whose binding led to the queue"),
     ("binding_key", NAME, "enqueued: the key of that binding; in the default exchange the name of the queue"),
