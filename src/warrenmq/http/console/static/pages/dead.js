@@ -99,7 +99,7 @@ async function edit(vhost, name, item) {
   const encoding = whole.payload_encoding;
   act({ title: `Edit message ${place} of ${name}, and send it back`, verb: "Send it back", done: answer => `transfer ${answer.id} is on its way`,
     text: "It leaves this queue as you change it here, to the exchange and with the key of its first death. The journal keeps what it was, and that it was you. Undo, below, brings it back as it was while nobody has touched it.",
-    fields: [{ name: "payload", label: encoding === "string" ? "Body" : "Body, in base64", type: "textarea", rows: 10, value: whole.payload }, { name: "content_type", label: "Content type", value: content_type },
+    fields: [{ name: "payload", label: encoding === "string" ? "Body" : "Body, in base64", type: "textarea", rows: 7, value: whole.payload }, { name: "content_type", label: "Content type", value: content_type },
       { name: "headers", label: "Headers", type: "json", rows: 5, value: pretty(own), hint: "take a line away and the header goes; those of its deaths stay" },
       { name: "exchange", label: "To another exchange", hint: "empty: that of the first death" }, { name: "routing_key", label: "With another key", hint: "empty: that of the first death" }],
     action: v => ({ method: "POST", path: `${path}/redrive`, body: { ...(v.exchange ? { exchange: v.exchange } : {}), ...(v.routing_key ? { routing_key: v.routing_key } : {}),
