@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from warrenmq.http.endpoint import Endpoint
-from warrenmq.http.messages import body, damaged, deaths, delayed, leases, messages, peek, streams, transfers, whatif
+from warrenmq.http.messages import (
+    body,
+    damaged,
+    deaths,
+    delayed,
+    flow,
+    leases,
+    messages,
+    peek,
+    streams,
+    transfers,
+    whatif,
+)
 from warrenmq.http.node import backup, flags, health, ledger, log, nodes, overview
 from warrenmq.http.objects import (
     bindings,
@@ -11,7 +23,6 @@ from warrenmq.http.objects import (
     definitions,
     exchanges,
     explain,
-    flow,
     in_force,
     limits,
     parameters,
