@@ -27,6 +27,9 @@ function tellWaiting() {
   if (now) waiting.set(true); else calm = setTimeout(() => waiting.set(false), 60);
 }
 
+setTimeout(tellWaiting, 60);
+addEventListener("hashchange", () => { waiting.set(true); setTimeout(tellWaiting, 60); }); // another page, which has not asked yet
+
 /** @type {AbortController | null} */
 let running = null;
 let asked = "";
