@@ -1,8 +1,8 @@
 """`make bench ARGS="flow growth --reps 5"`: measure, print as it goes, write docs/benchmarks.md.
 
 Sections: flow (all scenarios beside RabbitMQ), shapes (TLS, streams, kinds of queues, great numbers, likewise), floors
-(what a line can cost at least), growth, overload, stalls (attacks), consoles (ten of them), delayed, cores, journal, spark,
-pipeline (audit and what-if over journals); all of them when none is named. Each leaves its raw figures in
+(what a line can cost at least), growth, overload, stalls (attacks), consoles (ten of them), delayed, cores, journal,
+spark, pipeline (audit and what-if over journals); all of them when none is named. Each leaves its raw figures in
 bench/results/, and the page is written from all that is there: sections may be measured on different days, and say so.
 """
 
