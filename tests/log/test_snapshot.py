@@ -14,10 +14,12 @@ from tests.log.disk import SimulatedFiles
 from tests.log.replicas import Following, Leading, NumberedFiles, led
 from tests.log.test_disk_model import BATCHES
 from tests.log.test_replica import state_of
+from tests.log.walk import Later
 from tests.log.world import State, same
 from warrenmq.log import snapshot
 from warrenmq.log.format import LogCorrupt, LogError
 from warrenmq.log.replica.replica import Replica
+from warrenmq.log.runner import Runner
 
 pytestmark = pytest.mark.pure
 
@@ -137,6 +139,26 @@ def test_a_snapshot_does_not_come_over_a_log_nor_out_of_order_nor_out_of_the_fol
     assert other.take(first.others.submitted)
     with pytest.raises(LogError, match="empty log"):
         other.replica.receive()
+
+
+def test_a_snapshot_waits_for_the_cut_that_empties_the_log() -> None:
+    world, _ = leader(3)
+    following = Following(NumberedFiles())
+    following.replica.adopt(int(world.log.maintenance.manifest.log_id))
+    first = Leading(NumberedFiles(), small())
+    first.publish(b"a", 1)
+    first.end_turn()
+    following.replica.adopt(int(first.log.maintenance.manifest.log_id))
+    assert following.take(first.others.submitted)
+    later = Later()
+    following.replica.attach(following.heard, later, Runner())
+    later.done = following.replica.done
+    following.cut(0)
+    assert later.task is not None
+    plan = planned(world)
+    send(plan, following)
+    following.replica.close()
+    assert Following(following.files).replica.end == plan.position
 
 
 class Watched:

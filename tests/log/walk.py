@@ -299,8 +299,10 @@ class Host:
         replica, node = self.replica, self.node
         assert replica is not None and node is not None
         pieces, manifest = self.walk.snapshots[message.batches[-1].payload]
+        self.failing = 0  # a cut may be owed, which comes first
+        incoming = replica.receive()
+        self.failing = self.walk.rng.choice((0, 0, 7))
         try:
-            incoming = replica.receive()
             for name, offset, data in pieces:
                 incoming.piece(name, offset, data)
             incoming.finish(manifest)

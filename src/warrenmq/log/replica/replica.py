@@ -113,7 +113,7 @@ class Replica:
         """The identity of the log that is followed, which an empty one takes."""
         if log_id == self.log_id:
             return
-        if self.end > 0 or self._work is not None:
+        if not self._empty():
             raise LogError(f"{self.folder}: belongs to another log than the leader's; move it out of the way")
         try:
             replace(self.files, self.folder, MANIFEST, [Manifest(log_id).encode()])
@@ -201,6 +201,16 @@ class Replica:
             self.listener.synced(work.sync)
         self._go_on()
 
+    def _empty(self) -> bool:
+        """Has the log nothing, on the disk either? A cut may still be under way, or owed."""
+        if self.end > 0:
+            return False
+        self._finish()
+        if self.ending.end > 0:
+            self.sync(0)
+            self._finish()
+        return self.ending.end == 0
+
     def _finish(self) -> None:
         """Until nothing is under way."""
         while self._work is not None:
@@ -227,7 +237,7 @@ class Replica:
 
     def receive(self) -> Incoming:
         """Where a snapshot may arrive. LogError: there is a log already."""
-        if self.end > 0 or self._work is not None:
+        if not self._empty():
             raise LogError(f"{self.folder}: a snapshot is for an empty log")
         return Incoming(self.folder, self.files)
 
