@@ -12,7 +12,6 @@ from warrenmq.broker.delivering import delivering
 from warrenmq.broker.delivering.delivering import ACCEPTED, KEPT, SCHEDULED, WAITING
 from warrenmq.broker.publish import outcomes
 from warrenmq.broker.queue import paging
-from warrenmq.broker.queue.accounts import DEAD_LETTERING
 from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.start import topology
 from warrenmq.log.index import QueueIndex
@@ -58,7 +57,7 @@ def letter_stays(right: Any, self: Any, entry: Any, cause: int) -> None:
     if self.settings.dead_letter_exchange is None or self.gone:
         right(self, entry, cause)
     elif paging.recall(self, entry):
-        self._kept_accounts().here(DEAD_LETTERING, 1)
+        self.counters.dead_lettering(1)
         self._dead_letters.add(self, self, entry, cause)
 
 

@@ -88,7 +88,7 @@ def test_a_crash_in_the_middle_leaves_the_beginning_and_importing_again_complete
             assert all(one.destination.name.name in vhost.queues for one in exchange.bindings_out.values())
     finish(core, steps(core, document()))
     assert size(core) == (100, 100)
-    assert core.broker.vhosts["new"].queues["q0001"].policy == "p"
+    assert core.broker.vhosts["new"].queues["q0001"].policy.name == "p"
 
 
 def test_what_clients_change_meanwhile_counts_and_is_told(tmp_path: Path) -> None:

@@ -62,12 +62,12 @@ def test_extra_destinations_by_argument_go_to_queues_and_exchanges_besides_the_b
 def test_extra_destinations_follow_the_policy_but_the_argument_wins() -> None:
     registry = DecoratorRegistry()
     source = exchange("x", "direct")
-    source.policy_definition = {"extra-destinations": ["q"]}
+    source.policy.take("p", None, {"extra-destinations": ["q"]})
     assert chosen(source, registry) == ["extra-destinations"]
-    source.policy_definition = {}
+    source.policy.take(None, None, {})
     assert chosen(source, registry) == []
     source = exchange("x", "direct", {"x-extra-destinations": ["q"]})
-    source.policy_definition = {"extra-destinations": ["other"]}
+    source.policy.take("p", None, {"extra-destinations": ["other"]})
     assert ExtraDestinations().route(source, message("k")) == [Resource("/", QUEUE, "q")]
 
 

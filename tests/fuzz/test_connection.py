@@ -68,7 +68,7 @@ class World:
         assert not broker.replies and not turn.dirty and not turn.owing and not broker.services.jobs.busy()
         for queue in broker.vhosts["/"].queues.values():
             assert queue.consumers == []
-            assert queue.exclusive_owner is None, "an exclusive queue outlived its connection"
+            assert queue.declared.exclusive_owner is None, "an exclusive queue outlived its connection"
             if queue.kind == "stream":
                 continue
             assert isinstance(queue, ClassicQueue)

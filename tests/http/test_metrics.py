@@ -15,8 +15,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from tests.http.conftest import Api
 from warrenmq.broker.channel.states import RUNNING
 from warrenmq.broker.queue.marks import Marks
-from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.waits import BOUNDS, Waits
+from warrenmq.broker.services.deliveries import Deliveries
 from warrenmq.broker.vhost.past import Past
 from warrenmq.broker.vhost.totals import Totals
 from warrenmq.http.bridge import Bridge
@@ -167,17 +167,20 @@ def test_queues_are_looked_at_some_at_a_time(api: Api, path: str, monkeypatch: p
     document = {"queues": [{"name": f"m{number:05}", "vhost": "/", "durable": False} for number in range(500)]}
     assert api.ask("POST", "/definitions", document).status_code == 204
 
+    of_queues: set[Deliveries] = set()
+
     def count() -> None:
         for queue in api.broker.server.broker.vhosts["/"].queues.values():
-            queue.fetched_nothing += 1
+            queue.deliveries.fetched_nothing += 1
+            of_queues.add(queue.deliveries)
 
     api.broker.call(count)
     together: list[int] = [0]
 
-    def deliveries(counted: Any) -> dict[str, int]:
+    def deliveries(counted: Deliveries) -> dict[str, int]:
         if together[-1] == 0:
             asyncio.get_running_loop().call_soon(together.append, 0)
-        together[-1] += isinstance(counted, Queue)
+        together[-1] += counted in of_queues
         return real(counted)
 
     real = stats.deliveries

@@ -227,8 +227,7 @@ def test_drop_head_drops_from_the_head_of_a_paged_queue(tmp_path: Path, restart:
 def test_a_limit_set_by_policy_reaches_what_is_paged_out(tmp_path: Path) -> None:
     world = Paged(tmp_path)
     world.core.broker.begin_turn()
-    world.core.queue("q").policy_definition = {"max-length": 10}
-    world.core.queue("q").apply_settings()
+    world.core.queue("q").take_policy("short", None, {"max-length": 10})
     world.core.broker.end_turn()
     assert bodies(deliveries(world.client)) == list(range(COUNT - 10, COUNT))
 

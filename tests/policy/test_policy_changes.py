@@ -39,7 +39,7 @@ def core(tmp_path: Path) -> Core:
 
 
 def in_use(core: Core) -> dict[str, str | None]:
-    return {name: queue.policy for name, queue in core.broker.vhosts["/"].queues.items()}
+    return {name: queue.policy.name for name, queue in core.broker.vhosts["/"].queues.items()}
 
 
 def finish(core: Core, steps: Iterator[None]) -> int:

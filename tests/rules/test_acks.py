@@ -116,7 +116,7 @@ def test_a_reply_bears_the_tag_that_comes_next_and_leaves_it_to_that(core: Core,
 
 
 def test_a_channel_counts_what_its_client_acknowledged_one_by_one_or_together(eight: CoreClient) -> None:
-    counts = eight.connection.channels[1].counts
+    counts = eight.connection.channels[1].deliveries
     assert counts.acked == 4
     eight.send("basic.ack", delivery_tag=6)
     assert counts.acked == 5

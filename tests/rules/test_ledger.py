@@ -157,7 +157,8 @@ def test_a_quorum_queue_counts_what_it_hands_out_together_without_acknowledgemen
         taker.call("basic.consume", queue="q", consumer_tag=tag, no_ack=True)
     holder.send("basic.recover", requeue=True)
     assert of(core, "q") == {"published": 4, "auto_acked": 4}
-    assert core.queue("q").delivered_no_ack == 4 and core.queue("q").delivered == 0
+    handed = core.queue("q").deliveries
+    assert (handed.delivered_no_ack, handed.delivered) == (4, 0)
 
 
 def test_what_is_purged_deleted_and_recovered(core: Core, client: CoreClient) -> None:

@@ -112,13 +112,14 @@ class DeadLetters(DeadLetterOffice, TurnLetters, Forwarder):
         taken = self._publish(queue, message, way, body)
         if cause != REFUSED:  # else it never was in the queue
             self._count(queue, AT_MOST_ONCE, REASONS[cause])
-            queue.lettered(cause | LETTERED if taken else cause)
+            if not queue.gone:
+                queue.counters.lettered(cause | LETTERED if taken else cause)
             queue.tell_left(message, cause | LETTERED)
         if not taken:  # which the journal has as dead-lettered: that is known only now
             if cause != REFUSED and queue.holds(message):
                 self._services.log.events.letter_lost(queue.id, message.address)
-            elif queue.journal > OFF:
-                left(self._services.log, LETTER_LOST, queue.named(), message)
+            elif queue.journal.level > OFF:
+                left(self._services.log, LETTER_LOST, queue.journal.named(), message)
 
     def _publish(self, queue: Queue, message: Message, way: Way | None, body: BodyInLog | None) -> bool:
         """At most once: whoever takes it has it, and then it is over. Says whether anybody did."""

@@ -50,6 +50,25 @@ class Resource:
         return f"Resource({self.virtual_host!r}, {self.kind!r}, {self.name!r})"
 
 
+@final
+class PolicyInForce:
+    """The policies that apply to a queue or an exchange now, by name, and what they say together."""
+
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self.operator: str | None = None
+        self.definition: dict[str, object] = {}
+
+    def take(self, name: str | None, operator: str | None, definition: dict[str, object]) -> bool:
+        """These apply from now on. Do they say something else than what was said before?"""
+        self.name = name
+        self.operator = operator
+        if definition == self.definition:
+            return False
+        self.definition = definition
+        return True
+
+
 class Destination:
     """What a binding may point at: a queue or an exchange."""
 
@@ -154,10 +173,7 @@ class Exchange(Destination):
         self.user: str = ""  # who declared it; "" when an older broker did
         # durable, changed only through VHost.update_scratch
         self.scratches: dict[str, object] = {}
-        # follows policy changes; the names of the policies in force and what they say together
-        self.policy: str | None = None
-        self.operator_policy: str | None = None
-        self.policy_definition: dict[str, object] = {}
+        self.policy: Final = PolicyInForce()
         # never stored: recalculated at declare, policy change and recovery. Duck-typed (see decorator.py).
         self.decorators: list[object] = []
         # derived

@@ -278,5 +278,5 @@ def load_access(definitions: Mapping[str, Any]) -> Access:
 def _honest(exchange: Exchange) -> bool:
     """True when a delayed exchange returns only what could not be routed."""
     argument = exchange.arguments.get("x-delayed-mandatory")
-    value = argument.value if argument is not None else exchange.policy_definition.get("delayed-mandatory")
+    value = argument.value if argument is not None else exchange.policy.definition.get("delayed-mandatory")
     return value == "honest"

@@ -15,6 +15,7 @@ from warrenmq.broker.delivering.large_body import LARGE, LargeBody
 from warrenmq.broker.publish.arrival import assembled
 from warrenmq.broker.publish.path import publish, resolve
 from warrenmq.broker.publish.publishing import Publishing
+from warrenmq.broker.queue.arguments import CLASSIC
 from warrenmq.wire.constants import CLASS_BASIC
 from warrenmq.wire.methods import Method
 from warrenmq.wire.peek import peek_properties
@@ -109,7 +110,7 @@ class Assembly:
         if route.waits and route.exchange.durable:
             return True
         for queue in route.queues:
-            if queue.keeps_all or (persistent and queue.durable):
+            if queue.kind != CLASSIC or (persistent and queue.durable):  # the others log transient messages too
                 return True
         return persistent and not route.static  # whose it is shows when all of it is here
 

@@ -27,7 +27,6 @@ from warrenmq.broker.access import rights
 from warrenmq.broker.channel.answers import Answers
 from warrenmq.broker.channel.assembly import Assembly, Receiver
 from warrenmq.broker.channel.consumers import Consumers
-from warrenmq.broker.channel.counts import Counts
 from warrenmq.broker.channel.outstanding import Outstanding
 from warrenmq.broker.channel.replies import Replies
 from warrenmq.broker.channel.session import Session
@@ -35,6 +34,7 @@ from warrenmq.broker.channel.states import Standing
 from warrenmq.broker.channel.telling import Telling
 from warrenmq.broker.channel.transaction import Transaction, command_while_committing
 from warrenmq.broker.records import Exchange, Resource
+from warrenmq.broker.services.deliveries import Deliveries
 from warrenmq.wire.methods import PUBLISH
 
 
@@ -49,11 +49,11 @@ class Channel(Receiver):
         self.broker: Final = broker
         self.services: Final = broker.services
         self.standing: Final = Standing()
-        self.counts: Final = Counts()
+        self.deliveries: Final = Deliveries()
         self.consumers: Final = Consumers(connection, self.standing)
         self.answers: Final = Answers(number, connection, self.consumers)
         turn, jobs = self.services.turn, self.services.jobs
-        self.outstanding: Final = Outstanding(connection, turn, jobs, self.consumers, self.counts)
+        self.outstanding: Final = Outstanding(connection, turn, jobs, self.consumers, self.deliveries)
         self.telling: Final = Telling(number, connection, self.standing, self.answers)
         self.publishing: Final = self.telling.publishing
         self.replies: Final = Replies(self.publishing, connection.output, self.outstanding)

@@ -42,7 +42,7 @@ class Subscription(Consumer):
         # what every delivery reads stands here, not behind the channel
         self._consumers: Final = channel.consumers
         self._outstanding: Final = channel.outstanding
-        self._counts: Final = channel.counts
+        self._deliveries: Final = channel.deliveries
         self._output: Final = channel.connection.output
         self._turn: Final = channel.services.turn
         self._frame: Final = DeliverFrame(channel.number, tag)
@@ -70,13 +70,13 @@ class Subscription(Consumer):
     def deliver(self, entry: Entry) -> None:
         """Send the message as the channel's next delivery."""
         outstanding = self._outstanding
-        counts = self._counts
+        deliveries = self._deliveries
         tag = outstanding.next_tag()
         self.last_tag = tag
         if self.no_ack:
-            counts.delivered_no_ack += 1
+            deliveries.delivered_no_ack += 1
         else:
-            counts.delivered += 1
+            deliveries.delivered += 1
             entry.consumer = self
             entry.delivered_at = self._turn.now
             self.unacked += 1
@@ -90,16 +90,16 @@ class Subscription(Consumer):
             self._events.delivered(self._named, self.queue.id, entry.position, message.address, tag, flags)
         elif self._stays:
             self._reads.read(self._named, self.queue.id, entry.position, tag)
-        elif self.queue.tells_all:
-            if self.queue.tells(message):
+        elif self.queue.journal.all:
+            if self.queue.journal.tells(message):
                 flags = REDELIVERED if entry.redelivered else 0
-                self._events.know(self.queue.named())
+                self._events.know(self.queue.journal.named())
                 self._events.delivered(self._named, self.queue.id, entry.position, message.number(), tag, flags)
             else:
                 self._events.sampled_out(1)
         if entry.redelivered:
-            counts.redelivered += 1
-            self.queue.delivered_again()
+            deliveries.redelivered += 1
+            self.queue.deliveries.redelivered += 1
         if self.queue.vhost.watched:
             channel = self.channel
             channel.broker.firehose.delivered(

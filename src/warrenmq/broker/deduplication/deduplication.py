@@ -436,7 +436,7 @@ class Deduplication(WaitsForLog, Concluding):
 
 
 def _number(exchange: Exchange, key: str, otherwise: i64) -> i64:
-    value = exchange.policy_definition.get(key)
+    value = exchange.policy.definition.get(key)
     if not isinstance(value, int) or isinstance(value, bool):
         return otherwise
     return min(value, LONGEST)

@@ -134,12 +134,12 @@ def _vhost(vhost: VHost) -> dict[str, object]:
 
 def _queues(queues: list[Queue]) -> Iterator[dict[str, object]]:
     for queue in queues:
-        if queue.exclusive_owner is None:
+        if queue.declared.exclusive_owner is None:
             yield {
                 "name": queue.name.name,
                 "vhost": queue.name.virtual_host,
                 "durable": queue.durable,
-                "auto_delete": queue.auto_delete,
+                "auto_delete": queue.declared.auto_delete,
                 "arguments": to_python(queue.arguments),
             }
 
@@ -178,4 +178,4 @@ def _bindings(bindings: list[Binding]) -> Iterator[dict[str, object]]:
 
 def _exclusive(binding: Binding) -> bool:
     destination = binding.destination
-    return isinstance(destination, Queue) and destination.exclusive_owner is not None
+    return isinstance(destination, Queue) and destination.declared.exclusive_owner is not None

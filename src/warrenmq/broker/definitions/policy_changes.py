@@ -60,7 +60,7 @@ def _steps(broker: Core, vhost_name: str, name: str, policy: Policy | None, oper
     passed: i64 = 0
     unanswered = broker.registry.policies.passed_over(vhost_name)
     for one in _held(vhost):
-        had = one.operator_policy if operator else one.policy
+        had = one.policy.operator if operator else one.policy.name
         if had == name or (policy is not None and _applies(policy, one)):
             if _refreshed(vhost, one):
                 for _ in range(steps):

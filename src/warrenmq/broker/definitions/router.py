@@ -186,8 +186,7 @@ class Router:
             raise DefinitionsError(f"{resource}: {error.explanation}") from error
         for policy in topology.policies:
             if policy.applies(EXCHANGE, name, ""):
-                exchange.policy = policy.name
-                exchange.policy_definition = policy.definition
+                exchange.policy.take(policy.name, None, policy.definition)
                 break
         exchange.alternate = alternate_of(exchange)
         exchange.decorators = decorators_for(exchange, self._registry)

@@ -341,7 +341,7 @@ class Delays(Kept):
     def _counts_as_routed(self, exchange: Exchange, message: Message) -> bool:
         """The honest answer to mandatory, where it is asked for: would the type inside route it now?"""
         field = exchange.arguments.get("x-delayed-mandatory")
-        wanted = exchange.policy_definition.get("delayed-mandatory") if field is None else field.value
+        wanted = exchange.policy.definition.get("delayed-mandatory") if field is None else field.value
         if wanted != "honest":
             return False
         vhost = self._vhosts[exchange.name.virtual_host]

@@ -45,10 +45,10 @@ class Told:
     def set_level(self) -> None:
         """A policy or the vhost changed."""
         vhost = self._vhost
-        level = level_of(self._exchange.policy_definition.get("journal"))
+        level = level_of(self._exchange.policy.definition.get("journal"))
         if level == NONE:
-            level = vhost.journal
-        sample = vhost.journal_sample
+            level = vhost.journal.level
+        sample = vhost.journal.sample
         levels = self._broker.log.levels
         if not self._exchange.durable:
             self._tell_all(level >= ALL)
@@ -65,12 +65,12 @@ class Told:
     def _tell_all(self, wanted: bool) -> None:
         if wanted != self._tells_all:
             self._tells_all = wanted
-            self._vhost.telling_all += 1 if wanted else -1
+            self._vhost.journal.telling_all += 1 if wanted else -1
 
     def exchange_gone(self) -> None:
         """Nothing comes any more; what waited is told as it is let go."""
         if self._tells_all:
-            self._vhost.telling_all -= 1
+            self._vhost.journal.telling_all -= 1
         self._broker.log.levels.queue_gone(self._named, self._vhost.name)
 
     def entered(self, message: Message) -> None:

@@ -48,7 +48,7 @@ def offer(services: Services, message: Message, queues: list[Queue], body: BodyI
         queue = queues[0]
         if queue.eager and queue.refuses(message):
             queue.refused(message)
-            queue.turned_away += 1
+            queue.counters.turned_away += 1
             services.tally.refused_by_queues += 1
             return REFUSED
         return _accept_one(services, message, queue, body)
@@ -96,7 +96,7 @@ def _accepting(message: Message, queues: list[Queue], published: bool) -> list[Q
         if queue.eager and queue.refuses(message):
             queue.refused(message)
             if published:
-                queue.turned_away += 1
+                queue.counters.turned_away += 1
         else:
             accepting.append(queue)
     return accepting
@@ -135,14 +135,14 @@ def _move(
     if len(accepting) < len(queues):
         _tell_not_taken(services, message, queues)
     for queue in accepting:
-        queue.came(way, 1)
+        queue.counters.came(way, 1)
     if not address:
         return accept(services, message, accepting, body) != NO_ROUTE
     for queue in accepting:
         if queue.logs(message):
             flags = holder.pack(message.priority, message.size, False)
             log.hold(address, queue.id, queue.next_position, queue.expiry_for(message), flags)
-            queue.recorded += 1
+            queue.counters.recorded += 1
             message.address = address
             message.batch = log.batch
             queue.moved_in(log.batch)
@@ -154,9 +154,9 @@ def _move(
 def _tell_not_taken(services: Services, message: Message, queues: list[Queue]) -> None:
     """Some refuse what comes from inside the broker: the journal is told which, and why."""
     for queue in queues:
-        cause = queue.refusal(message) if queue.eager and queue.journal > OFF else ""
+        cause = queue.refusal(message) if queue.eager and queue.journal.level > OFF else ""
         if cause:
-            never_entered(services.log, NOT_TAKEN, NOBODY, queue.named(), message, 0, 0, cause)
+            never_entered(services.log, NOT_TAKEN, NOBODY, queue.journal.named(), message, 0, 0, cause)
 
 
 def undeliverable(services: Services, exchange: Exchange) -> None:
@@ -199,7 +199,7 @@ def _log_for_one(services: Services, message: Message, queue: Queue, body: BodyI
         holders=1,
     )
     log.hold(address, queue.id, queue.next_position, expiry, flags)
-    queue.recorded += 1
+    queue.counters.recorded += 1
     message.address = address
     message.batch = log.batch
 
@@ -228,7 +228,7 @@ def _log_for_all(services: Services, message: Message, queues: list[Queue], body
     flags = holder.pack(message.priority, message.size, False)
     for queue in holding:
         log.hold(address, queue.id, queue.next_position, queue.expiry_for(message), flags)
-        queue.recorded += 1
+        queue.counters.recorded += 1
     message.address = address
     message.batch = log.batch
     return True

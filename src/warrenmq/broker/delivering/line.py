@@ -157,7 +157,7 @@ class Line(Unsettled):
 
     def _set_aside(self, entry: Entry) -> None:
         message = entry.message
-        self._queue.no_letter()
+        self._queue.counters.dead_lettering(-1)
         self._queue.set_aside(
             message.address, entry.position, message.size, entry.redelivered, entry.expires_at, message.priority
         )

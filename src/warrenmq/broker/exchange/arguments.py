@@ -13,7 +13,7 @@ def alternate_of(exchange: Exchange) -> str:
     field = exchange.arguments.get("alternate-exchange")
     if field is not None:
         return field.value if isinstance(field.value, str) else ""
-    value = exchange.policy_definition.get("alternate-exchange")
+    value = exchange.policy.definition.get("alternate-exchange")
     return value if isinstance(value, str) else ""
 
 

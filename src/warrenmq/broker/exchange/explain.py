@@ -202,7 +202,7 @@ def _ways(
             step.missing_alternate = exchange.alternate
         else:
             by_argument = "alternate-exchange" in exchange.arguments
-            note = "by argument" if by_argument else f"by policy '{exchange.policy}'"
+            note = "by argument" if by_argument else f"by policy '{exchange.policy.name}'"
             ways.append((Reached(ALTERNATE, alternate.name, note=note), alternate))
     return ways
 

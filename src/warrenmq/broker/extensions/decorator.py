@@ -117,7 +117,7 @@ def _listed(exchange: Exchange) -> list[str]:
                 if isinstance(item, Field) and isinstance(item.value, str):
                     names.append(item.value)
         return names
-    listed = exchange.policy_definition.get(EXTRA_POLICY)
+    listed = exchange.policy.definition.get(EXTRA_POLICY)
     if isinstance(listed, list):
         for each in listed:
             if isinstance(each, str):

@@ -58,7 +58,7 @@ def deliver(
     exchange.messages_in += 1
     exchange.messages_out += len(queues)
     route.messages += 1
-    tells_all = publishing.vhost.telling_all > 0
+    tells_all = publishing.vhost.journal.telling_all > 0
     if tells_all:
         publishing.services.log.unlogged.publishing(publishing.sender.named, number, route)
     if promised:
@@ -71,7 +71,7 @@ def deliver(
         _not_taken(publishing, message, queues, number)
     if message.address:
         told = number
-        if publishing.vhost.telling_nothing > 0 and not _any_tells(queues, message):
+        if publishing.vhost.journal.telling_nothing > 0 and not _any_tells(queues, message):
             told = 0  # nothing is told of it: nor is that it was confirmed
         events = publishing.services.log.events
         events.published(publishing.sender.named, message.address, told)
@@ -101,7 +101,7 @@ def deliver(
 def _any_tells(queues: list[Queue], message: Message) -> bool:
     """Is anything told of it by those for which the log has it?"""
     for queue in queues:
-        if queue.journal > OFF and queue.logs(message):
+        if queue.journal.level > OFF and queue.logs(message):
             return True
     return False
 
@@ -112,7 +112,7 @@ def keep(
     """Keep a message at a delayed exchange, which asks for nothing but a delay, and tell its publisher."""
     publishing.published += 1
     exchange.messages_in += 1
-    tells_all = publishing.vhost.telling_all > 0
+    tells_all = publishing.vhost.journal.telling_all > 0
     if tells_all:
         publishing.services.log.unlogged.publishing(publishing.sender.named, number, NOBODY)
     outcome = publishing.broker.delay.keep_for(
@@ -216,9 +216,9 @@ def give_back(publishing: Publishing, message: Message, number: i64) -> None:
 def _not_taken(publishing: Publishing, message: Message, queues: list[Queue], number: i64) -> None:
     """Some queue refused it: the journal is told which, and why."""
     for queue in queues:
-        cause = queue.refusal(message) if queue.journal > OFF else ""
+        cause = queue.refusal(message) if queue.journal.level > OFF else ""
         if cause:
-            _tell_journal(publishing, NOT_TAKEN, queue.named(), message, number, 0, cause)
+            _tell_journal(publishing, NOT_TAKEN, queue.journal.named(), message, number, 0, cause)
 
 
 def _tell_journal(
@@ -235,8 +235,8 @@ def _tell_journal(
 def level_at(vhost: VHost, exchange: str) -> i64:
     """How much is told of what reached no queue from this exchange: as its policy says, else as its vhost does."""
     found = vhost.exchanges.get(exchange)
-    level = NONE if found is None else level_of(found.policy_definition.get("journal"))
-    return vhost.journal if level == NONE else level
+    level = NONE if found is None else level_of(found.policy.definition.get("journal"))
+    return vhost.journal.level if level == NONE else level
 
 
 def _why(outcome: i64, too_few: bool) -> str:

@@ -142,8 +142,8 @@ class Publishing:
     def refused(self, number: i64, arguments: bytes, message: Message, error: AmqpError) -> None:
         """A publish was refused; ``number`` was the last one before it."""
         self.tally.refused += 1
-        if self.vhost.journal > OFF:
-            bodies = self.vhost.journal == BODIES
+        if self.vhost.journal.level > OFF:
+            bodies = self.vhost.journal.level == BODIES
             if bodies and message.id == 0:
                 message.id = self.services.ids.message()
             tell_refused(self.services.log, self.sender.named, arguments, message, error, bodies)

@@ -19,7 +19,6 @@ from warrenmq.broker.message import Message
 from warrenmq.broker.queue import holder, paging
 from warrenmq.broker.queue.accounts import (
     ASIDE,
-    DEAD_LETTERING,
     LEASED,
     RETRY_WAITING,
     UNACKED,
@@ -150,9 +149,9 @@ class ClassicQueue(Queue, GivesUp):
             self.mark_dirty()
         position = self.next_position
         self.next_position = position + 1
-        if self.tells_all and not self.holds(message):
+        if self.journal.all and not self.holds(message):
             self._tell_entered(message, position)
-        self.published += 1
+        self.counters.published += 1
         self.ready += 1
         self.ready_bytes += message.size
         fifo = self._fifo
@@ -192,17 +191,17 @@ class ClassicQueue(Queue, GivesUp):
 
     def _tell_entered(self, message: Message, position: i64) -> None:
         unlogged = self.broker.log.unlogged
-        if not self.tells(message):
+        if not self.journal.tells(message):
             self.broker.log.events.sampled_out(1)
             if message.address == 0:
                 unlogged.untold(message.id)
             return
-        if self.tells_bodies:
+        if self.journal.bodies:
             self._tell_body(message)
         if message.address == 0:
             origin = message.origin
             unlogged.message(message.id, message.header(), origin.exchange, origin.packed_keys)
-        unlogged.entered(self.named(), position, message.number())
+        unlogged.entered(self.journal.named(), position, message.number())
 
     def _tell_body(self, message: Message) -> None:
         bodies = self.broker.log.told_bodies
@@ -213,8 +212,8 @@ class ClassicQueue(Queue, GivesUp):
 
     def tell_left(self, message: Message, cause: i64) -> None:
         """It was given up for this cause: the journal is told, unless it knows that from elsewhere."""
-        if self.journal > OFF and not self.holds(message) and not self.tells(message):
-            left(self.broker.log, cause, self.named(), message)
+        if self.journal.level > OFF and not self.holds(message) and not self.journal.tells(message):
+            left(self.broker.log, cause, self.journal.named(), message)
 
     def _page_out(self, fifo: Fifo, message: Message, position: i64, expires_at: i64) -> None:
         """Keep only where the content is. What no disk takes keeps its content in memory, and a very long body stays
@@ -251,7 +250,8 @@ class ClassicQueue(Queue, GivesUp):
         if self.busy:
             return
         dispatch = self._dispatch
-        before = self.delivered + self.delivered_no_ack
+        deliveries = self.deliveries
+        before = deliveries.delivered + deliveries.delivered_no_ack
         last: i64 = 0
         while self.ready > 0:
             consumer = dispatch.next()
@@ -263,17 +263,17 @@ class ClassicQueue(Queue, GivesUp):
             last = entry.position
             consumer.deliver(entry)
             if consumer.no_ack:
-                self.delivered_no_ack += 1
+                deliveries.delivered_no_ack += 1
                 self._leave(entry, AUTO_ACKED)
             else:
-                self.delivered += 1
+                deliveries.delivered += 1
                 self.unacked += 1
                 self.unacked_bytes += entry.message.size
                 if self.unacked > WINDOW:
                     paging.let_go(self, entry)
             dispatch.served(consumer)
         if last:
-            handed = self.delivered + self.delivered_no_ack - before
+            handed = deliveries.delivered + deliveries.delivered_no_ack - before
             self.waits.handed_out(self.marks, last, handed, self.broker.turn.now)
 
     def _take(self, answer_waits: bool) -> Entry | None:
@@ -342,21 +342,14 @@ class ClassicQueue(Queue, GivesUp):
     def got(self, entry: Entry, no_ack: bool) -> None:
         """basic.get took this entry."""
         self.waits.handed_out(self.marks, entry.position, 1, self.broker.turn.now)
-        if entry.redelivered:
-            self.redelivered += 1
+        self.deliveries.fetch(no_ack, entry.redelivered)
         if no_ack:
-            self.fetched_no_ack += 1
             self._leave(entry, AUTO_ACKED)
         else:
-            self.fetched += 1
             self.unacked += 1
             self.unacked_bytes += entry.message.size
         if self._expiry.possible:
             self._expiry.expire(self.broker.turn.now)  # what comes to the head and is expired does not count any more
-
-    def got_nothing(self) -> None:
-        """basic.get found it empty."""
-        self.fetched_nothing += 1
 
     def promise_pending(self) -> bool:
         if self.broker.pressure.log_failing:
@@ -366,7 +359,7 @@ class ClassicQueue(Queue, GivesUp):
     # -- settling ----------------------------------------------------------------------------------------------
 
     def settle(self, entry: Entry) -> None:
-        self.acked += 1
+        self.deliveries.acked += 1
         self.unacked -= 1
         self.unacked_bytes -= entry.message.size
         self._leave(entry, ACKED)
@@ -380,9 +373,9 @@ class ClassicQueue(Queue, GivesUp):
             return
         if self.holds(entry.message):
             self.broker.log.settle(self.id, entry.message.address, cause)
-        elif self.tells_all:
-            if self.tells(entry.message):
-                self.broker.log.unlogged.left(self.named(), entry.message.number(), cause)
+        elif self.journal.all:
+            if self.journal.tells(entry.message):
+                self.broker.log.unlogged.left(self.journal.named(), entry.message.number(), cause)
             elif cause <= AUTO_ACKED or cause == MOVED_AWAY:  # a bad end is told all the same (``tell_left``)
                 self.broker.log.events.sampled_out(1)
 
@@ -451,9 +444,9 @@ class ClassicQueue(Queue, GivesUp):
             for entry in entries:
                 if self.holds(entry.message):
                     events.given_back(self.id, entry.position, entry.message.address)
-                elif self.tells_all:
-                    if self.tells(entry.message):
-                        events.know(self.named())
+                elif self.journal.all:
+                    if self.journal.tells(entry.message):
+                        events.know(self.journal.named())
                         events.given_back(self.id, entry.position, entry.message.number())
                     else:
                         events.sampled_out(1)
@@ -495,11 +488,11 @@ class ClassicQueue(Queue, GivesUp):
 
     def give_up(self, entry: Entry, cause: i64) -> None:
         if self.settings.dead_letter_exchange is None or self.gone:
-            self.left(cause, 1)
+            self.counters.left(cause, 1)
             self._leave(entry, cause)
             self.tell_left(entry.message, cause)
         elif paging.recall(self, entry):
-            self._kept_accounts().here(DEAD_LETTERING, 1)
+            self.counters.dead_lettering(1)
             if self._dead_letters.add(self, self, entry, cause):
                 self._leave(entry, cause | LETTERED)
 
@@ -518,7 +511,7 @@ class ClassicQueue(Queue, GivesUp):
 
     def took_out(self, entry: Entry, cause: i64) -> None:
         """It is elsewhere now."""
-        self.left(cause, 1)
+        self.counters.left(cause, 1)
         self._leave(entry, cause)
 
     # -- consumers ---------------------------------------------------------------------------------------------
@@ -539,7 +532,7 @@ class ClassicQueue(Queue, GivesUp):
         self.mark_dirty()
         if len(self.consumers) == 0:
             self.touch()
-            if self.auto_delete and self._had_consumer and not self.gone:
+            if self.declared.auto_delete and self._had_consumer and not self.gone:
                 self.vhost.remove_queue(self)
 
     def wake(self, consumer: Consumer) -> None:
@@ -559,7 +552,7 @@ class ClassicQueue(Queue, GivesUp):
             self.broker.log.purge(self.id, logged)
             unlogged -= len(logged)
         self._tell_unlogged(PURGED, unlogged)
-        self.left(PURGED, count)
+        self.counters.left(PURGED, count)
         self._clear()
         self._expiry.seen()
         self._expiry.disarm()
@@ -567,10 +560,9 @@ class ClassicQueue(Queue, GivesUp):
 
     def stop(self) -> None:
         self.leases.note("queue_deleted_with_leases")
-        self.left(DELETED, self.account().all_here())
+        self.counters.left(DELETED, self.account().all_here())
         self._tell_unlogged(DELETED, self._unlogged())
-        accounts = self._kept_accounts()
-        accounts.here(DEAD_LETTERING, -accounts.in_place(DEAD_LETTERING))  # what is on its way out counts as deleted
+        self.counters.none_dead_lettering()
         self.leases.drop()
         super().stop()
         self._expiry.disarm()
@@ -597,21 +589,21 @@ class ClassicQueue(Queue, GivesUp):
     def _tell_unlogged(self, cause: i64, count: i64) -> None:
         """Tell the journal of what waits here in memory alone, so many, and is about to go. What is not told is
         counted."""
-        if count <= 0 or self.journal == OFF:
+        if count <= 0 or self.journal.level == OFF:
             return
         some = self._order.unlogged(MOST_A_SECOND)
         for entry in some:
-            if self.tells_all and self.tells(entry.message):
-                self.broker.log.unlogged.left(self.named(), entry.message.number(), cause)
+            if self.journal.all and self.journal.tells(entry.message):
+                self.broker.log.unlogged.left(self.journal.named(), entry.message.number(), cause)
             else:
-                left(self.broker.log, cause, self.named(), entry.message)
+                left(self.broker.log, cause, self.journal.named(), entry.message)
         self.broker.log.fates.left_out(count - len(some))
 
     def forget_transient(self) -> None:
         self._tell_unlogged(FORGOTTEN, self._unlogged())
         before = self._order.length()
         self._order.forget_transient()
-        self.left(FORGOTTEN, before - self._order.length())
+        self.counters.left(FORGOTTEN, before - self._order.length())
         if self._expiry.possible:
             self._expiry.arm()
 
@@ -644,15 +636,15 @@ class ClassicQueue(Queue, GivesUp):
 
     def take_back(self, first: i64) -> list[i64]:
         addresses = self._order.take_back(first)
-        self.left(WITHDRAWN, len(addresses))
+        self.counters.left(WITHDRAWN, len(addresses))
         return addresses
 
     def account(self) -> Accounts:
         found = super().account()
-        found.came(PUBLISHED, self.published - found.came_otherwise())
-        found.left(ACKED, self.acked - self.leases.acked)
+        found.came(PUBLISHED, self.counters.published - found.came_otherwise())
+        found.left(ACKED, self.deliveries.acked - self.leases.acked)
         found.left(LEASE_SETTLED, self.leases.acked)
-        found.left(AUTO_ACKED, self.delivered_no_ack + self.fetched_no_ack)
+        found.left(AUTO_ACKED, self.deliveries.delivered_no_ack + self.deliveries.fetched_no_ack)
         damage = self._damage
         if damage is not None:
             found.left(DAMAGED, damage.dropped)

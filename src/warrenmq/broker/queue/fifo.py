@@ -350,7 +350,7 @@ class Fifo:
         address = paging.address_of(self._queue, message)
         flags: i64 = REDELIVERED if entry.redelivered else 0
         lease.add(address, entry.position, message.size, priority, flags, entry.expires_at)
-        if address < 0 and self._queue.tells(message):
+        if address < 0 and self._queue.journal.tells(message):
             lease.told[int(lease.count()) - 1] = message.number()
 
     def _lease_packed(self, lease: Lease, priority: i64) -> None:

@@ -166,8 +166,8 @@ class Leases(Lessor, Concluding):
         for slot in slots:
             number = lease.number(slot)
             if number:
-                log.leasings.tell(what, named, queue.named(), lease.positions[slot], number)
-            elif queue.tells_all:
+                log.leasings.tell(what, named, queue.journal.named(), lease.positions[slot], number)
+            elif queue.journal.all:
                 log.events.sampled_out(1)
 
     def _keep(self, lease: Lease) -> None:
@@ -212,11 +212,11 @@ class Leases(Lessor, Concluding):
                     queue.broker.transient.free(-address)
                     number = lease.number(slot)
                     if number:
-                        queue.broker.log.unlogged.left(queue.named(), number, LEASE_SETTLED)
-                    elif queue.tells_all:
+                        queue.broker.log.unlogged.left(queue.journal.named(), number, LEASE_SETTLED)
+                    elif queue.journal.all:
                         queue.broker.log.events.sampled_out(1)
                 self._off(lease, slot)
-                queue.acked += 1
+                queue.deliveries.acked += 1
                 settled += 1
             slot += 1
         if len(gone):

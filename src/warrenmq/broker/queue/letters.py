@@ -218,7 +218,7 @@ class Letters(Posted):
         cause: i64 = CAUSE_OF[letter.reason]
         if taken:
             cause |= LETTERED
-        queue.left(cause, 1)
+        queue.counters.left(cause, 1)
         queue.broker.log.settle(queue.id, letter.address, cause)
         return True
 

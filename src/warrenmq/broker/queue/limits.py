@@ -59,9 +59,9 @@ class Limits:
         """What came is over a limit, and refused."""
         s = self.queue.settings
         if s.max_length >= 0 and self.queue.ready + 1 > s.max_length:
-            self.queue.over_length += 1
+            self.queue.counters.over_length += 1
         else:
-            self.queue.over_bytes += 1
+            self.queue.counters.over_bytes += 1
 
     def trim(self, least: i64 = 0) -> None:
         """Down to the limit: as many as this turn may, and the rest in turns to come."""
@@ -93,9 +93,9 @@ class Limits:
             if entry is None:
                 return True
             if s.max_length >= 0 and queue.ready > s.max_length:
-                queue.over_length += 1
+                queue.counters.over_length += 1
             else:
-                queue.over_bytes += 1
+                queue.counters.over_bytes += 1
             self._order.gave_up(entry)
             self._expiry.seen()
             self._keeper.give_up(entry, LIMIT)

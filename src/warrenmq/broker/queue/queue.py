@@ -10,7 +10,6 @@ Everything that changes what the log knows happens within one turn, so it lands 
 
 from __future__ import annotations
 
-import json
 from typing import Final, final
 
 from librt.vecs import vec
@@ -18,22 +17,21 @@ from mypy_extensions import i64, mypyc_attr, trait
 
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue import holder
-from warrenmq.broker.queue.accounts import DEAD_LETTERING, Accounts
-from warrenmq.broker.queue.arguments import CLASSIC, STREAM, QueueSettings, queue_type, settings
+from warrenmq.broker.queue.accounts import Accounts
+from warrenmq.broker.queue.arguments import STREAM, QueueSettings, queue_type, settings
+from warrenmq.broker.queue.counters import QueueCounters
 from warrenmq.broker.queue.damaged import Damaged, OwnerDamage
+from warrenmq.broker.queue.journal import QueueJournal, VhostJournal
 from warrenmq.broker.queue.marks import Marks
 from warrenmq.broker.queue.place import Place
 from warrenmq.broker.queue.surroundings import Surroundings
-from warrenmq.broker.queue.untold import Untold
 from warrenmq.broker.queue.waits import Waits
-from warrenmq.broker.records import Binding, Destination, Exchange, Resource
+from warrenmq.broker.records import Binding, Destination, Exchange, PolicyInForce, Resource
+from warrenmq.broker.services.deliveries import Deliveries
 from warrenmq.broker.services.held_deliveries import Promised
 from warrenmq.broker.services.postponed import Postponed
 from warrenmq.broker.services.turn import Cancelled, Delivering
-from warrenmq.log.causes import DUE
-from warrenmq.log.events import Named
 from warrenmq.log.index import QueueIndex
-from warrenmq.log.levels import ALL, BODIES, OFF, OUTCOMES, is_sampled
 from warrenmq.wire.fields import Table
 
 UNLIMITED: Final = 1 << 40
@@ -60,10 +58,7 @@ class Realm:
         self.queues: dict[str, Queue] = {}
         self.tracing: bool = False  # is the firehose on?
         self.watched: bool = False  # is anybody told of what is published and delivered, the firehose or a witness?
-        self.journal: i64 = OUTCOMES  # how much the journal tells of what has no level of its own
-        self.journal_sample: i64 = 1  # of 1 in so many transient messages, where it tells of them
-        self.telling_all: i64 = 0  # queues here of which the journal tells all
-        self.telling_nothing: i64 = 0  # queues here of which it tells nothing
+        self.journal: Final = VhostJournal()
 
     def remove_queue(self, queue: Queue) -> i64:
         """Take a queue away, with its bindings. Returns how many messages waited in it."""
@@ -165,23 +160,24 @@ class Queue(Destination, Delivering, Promised):
         arguments = declared.arguments
         self.vhost: Final = vhost
         self.broker: Final = vhost.broker
+        self.declared: Final = declared
         self.id: Final = declared.id
-        self.identity: Final = declared.identity
         self.kind: Final = queue_type(arguments)
-        self.keeps_all: Final = self.kind != CLASSIC  # does it log transient messages too?
         self.durable: Final = declared.durable
-        self.exclusive_owner: Final = declared.exclusive_owner
-        self.auto_delete: Final = declared.auto_delete
         self.arguments: Final = arguments
-        self.policy: str | None = None
-        self.operator_policy: str | None = None
-        self.policy_definition: dict[str, object] = {}
+        self.policy: Final = PolicyInForce()
         self.settings: QueueSettings = settings(arguments, {})
-        self.journal: i64 = OUTCOMES  # how much the journal tells of it
-        self.journal_sample: i64 = 1
-        self.tells_all: bool = False  # also of what only memory has?
-        self._untold: Untold | None = None  # when nothing is told of it
-        self.tells_bodies: bool = False
+        self.counters: Final = QueueCounters()
+        self.deliveries: Final = Deliveries()
+        self.journal: Final = QueueJournal(
+            vhost.broker.log,
+            vhost.journal,
+            declared.name,
+            declared.id,
+            self.kind == STREAM,
+            declared.durable,
+            self.counters,
+        )
         self.broker.deadlines.changed(-1, self.settings.ack_deadline, False)
         self.bindings_in: Final[dict[object, Binding]] = {}
         sac = arguments.get("x-single-active-consumer")
@@ -199,86 +195,22 @@ class Queue(Destination, Delivering, Promised):
         self.unacked: i64 = 0
         self.unacked_bytes: i64 = 0
         self._damage: OwnerDamage | None = None  # what is damaged
-        self._named: Named | None = None
-        self._has_level: bool = False
-        self._accounts: Accounts | None = None  # what came and left in other ways than the counters below say
-        # counters
-        self.published: i64 = 0
-        self.recorded: i64 = 0  # of these, those of which the log has that they are here
-        self.turned_away: i64 = 0  # publishes that it refused
-        # dropped from the head, or refused, because there were too many, or too many octets
-        self.over_length: i64 = 0
-        self.over_bytes: i64 = 0
-        self.delivered: i64 = 0  # to consumers who acknowledge; the others and those by basic.get count below
-        self.delivered_no_ack: i64 = 0
-        self.fetched: i64 = 0
-        self.fetched_no_ack: i64 = 0
-        self.fetched_nothing: i64 = 0  # basic.get of an empty queue
-        self.redelivered: i64 = 0  # of all these, those that had been delivered before
-        self.acked: i64 = 0
         self.idle_since: i64 = vhost.broker.turn.now
 
     # -- settings --------------------------------------------------------------------------------------------------
 
     def take_policy(self, name: str | None, operator: str | None, definition: dict[str, object]) -> None:
         """These policies apply from now on. If they say what was said before, nothing else changes."""
-        self.policy = name
-        self.operator_policy = operator
-        if definition != self.policy_definition:
-            self.policy_definition = definition
+        if self.policy.take(name, operator, definition):
             self.apply_settings()
 
     def apply_settings(self) -> None:
         """The policy changed: take the new limits into force, also on what waits here already."""
         before = self.settings.ack_deadline
-        self.settings = settings(self.arguments, self.policy_definition)
+        self.settings = settings(self.arguments, self.policy.definition)
         self.broker.deadlines.changed(before, self.settings.ack_deadline, self.unacked > 0)
-        self.set_level()
+        self.journal.settings_changed(self.settings)
         self.touch()
-
-    def set_level(self) -> None:
-        """How much the journal tells of it: as its policy says, else as its vhost does."""
-        levels = self.broker.log.levels
-        level, sample = self.settings.journal, self.settings.journal_sample
-        own = level >= 0 or sample > 0
-        if level < 0:
-            level = self.vhost.journal
-        if sample <= 0:
-            sample = self.vhost.journal_sample
-        # whoever reads the log leaves out what it has of such a queue, or tells more of it, so it has to know each
-        if own or ((level == OFF or level == BODIES or sample > 1) and self.durable):
-            if not self._has_level or level != self.journal or sample != self.journal_sample:
-                levels.put(self.named(), self.vhost.name, level, sample)
-            self._has_level = True
-        elif self._has_level:
-            self._has_level = False
-            levels.forget(self.named(), self.vhost.name)
-        self.journal = level
-        self.journal_sample = sample
-        self.tells_bodies = level == BODIES
-        self._tell_all(level >= ALL)
-        self._tell_nothing(level == OFF)
-
-    def _tell_all(self, wanted: bool) -> None:
-        if wanted != self.tells_all:
-            self.tells_all = wanted
-            self.vhost.telling_all += 1 if wanted else -1
-
-    def _tell_nothing(self, wanted: bool) -> None:
-        if wanted != (self._untold is not None):
-            self.count_not_told()
-            self._untold = Untold(self.broker.log, self.published - self.recorded) if wanted else None
-            self.vhost.telling_nothing += 1 if wanted else -1
-
-    def count_not_told(self) -> None:
-        """Where nothing is told, the journal is told how many messages came since it last was: those that the log does
-        not have. Of the others it finds that out itself."""
-        if self._untold is not None:
-            self._untold.tell(self.published - self.recorded)
-
-    def tells(self, message: Message) -> bool:
-        """Is all that happens here told of a message that only memory has?"""
-        return self.tells_all and message.id != 0 and is_sampled(message.id, self.journal_sample)
 
     def touch(self) -> None:
         """The queue was used: x-expires counts anew, as long as nobody consumes."""
@@ -356,21 +288,6 @@ class Queue(Destination, Delivering, Promised):
         """Deliver while there is a message and a consumer that can take it."""
         raise NotImplementedError
 
-    def delivered_again(self) -> None:
-        """What a consumer got had been delivered before."""
-        self.redelivered += 1
-
-    def routed(self) -> i64:
-        """How many copies of what clients published were meant for it, also those that it refused."""
-        accounts = self._accounts
-        if accounts is None:
-            return self.published + self.turned_away
-        return self.published + self.turned_away - accounts.came_otherwise() + accounts.came_by(DUE)
-
-    def taken(self) -> i64:
-        """How many messages left for clients, in whatever way."""
-        return self.delivered + self.delivered_no_ack + self.fetched + self.fetched_no_ack
-
     def promise_kept(self) -> bool:
         """The log synced: may deliveries that waited for it go on? False while it is still open."""
         raise NotImplementedError
@@ -393,40 +310,9 @@ class Queue(Destination, Delivering, Promised):
 
     # -- accounts --------------------------------------------------------------------------------------------------
 
-    def _kept_accounts(self) -> Accounts:
-        kept = self._accounts
-        if kept is None:
-            kept = Accounts()
-            self._accounts = kept
-        return kept
-
-    def came(self, way: i64, count: i64) -> None:
-        """So many entries come in another way than by a publish."""
-        if count:
-            self._kept_accounts().came(way, count)
-
-    def left(self, cause: i64, count: i64) -> None:
-        """So many entries left for a cause that nothing else counts."""
-        if count:
-            self._kept_accounts().left(cause, count)
-
-    def lettered(self, cause: i64) -> None:
-        """An entry that was given up, and waited for the end of the turn, is with others now, or nowhere."""
-        if not self.gone:
-            accounts = self._kept_accounts()
-            accounts.here(DEAD_LETTERING, -1)
-            accounts.left(cause, 1)
-
-    def no_letter(self) -> None:
-        """An entry that was given up turned out to be damaged, and is set aside."""
-        self._kept_accounts().here(DEAD_LETTERING, -1)
-
     def account(self) -> Accounts:
         """What came, what left and what is here. Of a queue that is gone nothing is here."""
-        found = Accounts()
-        if self._accounts is not None:
-            found.add(self._accounts)
-        return found
+        return self.counters.accounts()
 
     # -- may it be done? -------------------------------------------------------------------------------------------
 
@@ -564,25 +450,11 @@ class Queue(Destination, Delivering, Promised):
         if self._damage is not None:
             self._damage.clear()
         self.broker.deadlines.changed(self.settings.ack_deadline, -1, False)
-        if self._has_level:
-            self.broker.log.levels.queue_gone(self.named(), self.vhost.name)
-        self._tell_all(False)
-        self._tell_nothing(False)
+        self.journal.queue_gone()
         self.gone = True
 
     def let_go(self) -> None:
         """The broker has stopped: hold no entries any more, which lead back here."""
-
-    def named(self) -> Named:
-        """As the log's events know it."""
-        found = self._named
-        if found is None:
-            names: dict[str, object] = {"id": int(self.id), "vhost": self.vhost.name, "name": self.name.name}
-            if self.kind == STREAM:
-                names["stream"] = True  # what is read there is told by offset
-            found = Named(self.id, json.dumps(names).encode())
-            self._named = found
-        return found
 
     def tell_left(self, message: Message, cause: i64) -> None:
         """It was given up for this cause, and the journal may have to be told."""

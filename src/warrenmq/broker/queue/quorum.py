@@ -326,10 +326,10 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
             self.waits.handed_out(self.marks, entry.position, 1, self.broker.turn.now)
             consumer.deliver(entry)
             if consumer.no_ack:
-                self.delivered_no_ack += 1
+                self.deliveries.delivered_no_ack += 1
                 self._leave(entry, AUTO_ACKED)
             else:
-                self.delivered += 1
+                self.deliveries.delivered += 1
                 self.unacked += 1
                 self.unacked_bytes += entry.message.size
                 if self.unacked > paging.WINDOW:

@@ -156,7 +156,7 @@ class ReplayQueue(Queue):
                 entry = Entry(message, self, cursor.at)
                 entry.redelivered = self.flags_redelivered(cursor.at)
                 cursor.at += 1
-                self.delivered += 1
+                self.deliveries.delivered += 1
                 if not consumer.no_ack:
                     self.unacked += 1
                 consumer.deliver(entry)
@@ -190,7 +190,7 @@ class ReplayQueue(Queue):
         return False
 
     def settle(self, entry: Entry) -> None:
-        self.acked += 1
+        self.deliveries.acked += 1
         self.unacked -= 1
 
     def requeue(self, entries: list[Entry]) -> None:

@@ -85,8 +85,8 @@ class StreamQueue(ReplayQueue):
         if consumer.shares_prefetch():
             raise AmqpError(NOT_IMPLEMENTED, f"{self.name} does not support global qos")
         wanted = consumer.arguments.get("x-stream-id")
-        if wanted is not None and wanted.value != self.identity:
-            said = f"x-stream-id is '{wanted.value}', not '{self.identity}'"
+        if wanted is not None and wanted.value != self.declared.identity:
+            said = f"x-stream-id is '{wanted.value}', not '{self.declared.identity}'"
             raise AmqpError(PRECONDITION_FAILED, f"{self.name} was deleted and declared anew: {said}")
 
     def refusal_problem(self, method: str) -> str:
@@ -107,7 +107,7 @@ class StreamQueue(ReplayQueue):
     def publish(self, message: Message, expires_at: i64) -> None:
         offset = self.next_position
         self.next_position = offset + 1
-        self.published += 1
+        self.counters.published += 1
         self._add(offset, message.address, expires_at, message.size)
         self._recent.append(message)
         self._recent_bytes += message.size
@@ -181,7 +181,7 @@ class StreamQueue(ReplayQueue):
                     self._open[-1] = (self._open[-1][0], int(self.next_position))
                     return addresses
                 message = self._recent.pop()
-                self.left(WITHDRAWN, 1)
+                self.counters.left(WITHDRAWN, 1)
                 self._recent_bytes -= message.size
                 self.next_position -= 1
                 self.ready -= 1
@@ -225,7 +225,7 @@ class StreamQueue(ReplayQueue):
             if i == len(page.addresses):
                 del self._pages[0]
         if len(gone):
-            self.left(TRIMMED, len(gone))
+            self.counters.left(TRIMMED, len(gone))
             self.broker.log.settle_many(self.id, gone, TRIMMED)
         if self._damage is not None:
             self._damage.forget_before(offset)
@@ -387,7 +387,7 @@ class StreamQueue(ReplayQueue):
     def account(self) -> Accounts:
         """Entries stay when they are read: only retention and the end take them."""
         found = super().account()
-        found.came(PUBLISHED, self.published - found.came_otherwise())
+        found.came(PUBLISHED, self.counters.published - found.came_otherwise())
         if not self.gone:
             found.here(RETAINED, self.ready)
             stored: i64 = self._pages[0].first - self._first if self._pages else 0  # less than 0: trimmed of the first
@@ -398,7 +398,7 @@ class StreamQueue(ReplayQueue):
         return found
 
     def stop(self) -> None:
-        self.left(DELETED, self.ready)
+        self.counters.left(DELETED, self.ready)
         super().stop()
         self._pages = []
         self._recent = []

@@ -29,9 +29,9 @@ def tell_forgotten(broker: Core) -> None:
 def count_not_told(broker: Core) -> None:
     """The journal is told how much came where nothing is told."""
     for vhost in broker.vhosts.values():
-        if vhost.telling_nothing > 0:
+        if vhost.journal.telling_nothing > 0:
             for queue in vhost.queues.values():
-                queue.count_not_told()
+                queue.journal.count_not_told()
 
 
 def forget_transient(broker: Core) -> Iterator[None]:

@@ -120,7 +120,7 @@ def load_queue(
     if lent is not None:
         for stored in leases:
             leased.update(lent.restore(stored.value, stored.settled, stored.backs))
-    queue.came(RECOVERED, len(index))
+    queue.counters.came(RECOVERED, len(index))
     i: i64 = 0
     while i < len(index):
         position = index.positions[i]

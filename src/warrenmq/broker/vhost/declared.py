@@ -38,8 +38,8 @@ def put_queue(store: DefinitionStore, vhost: str, queue: Queue) -> None:
             "vhost": vhost,
             "name": queue.name.name,
             "id": int(queue.id),
-            "identity": queue.identity,
-            "auto_delete": queue.auto_delete,
+            "identity": queue.declared.identity,
+            "auto_delete": queue.declared.auto_delete,
             "arguments": pack(queue.arguments),
         },
     )

@@ -6,11 +6,11 @@ what is still there are added by whoever asks. Nothing is decided by them.
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.services.deliveries import Deliveries
 
 
 @final
@@ -26,26 +26,10 @@ class Past:
         # of connections, in octets
         self.received: i64 = 0
         self.sent: i64 = 0
-        # of queues, under the names that they have there
-        self.delivered: i64 = 0
-        self.delivered_no_ack: i64 = 0
-        self.fetched: i64 = 0
-        self.fetched_no_ack: i64 = 0
-        self.fetched_nothing: i64 = 0
-        self.redelivered: i64 = 0
-        self.acked: i64 = 0
+        self.deliveries: Final = Deliveries()  # of queues
 
     def channel_over(self, published: i64, confirmed: i64, returned: i64, dropped: i64) -> None:
         self.published += published
         self.confirmed += confirmed
         self.returned += returned
         self.dropped += dropped
-
-    def queue_gone(self, queue: Queue) -> None:
-        self.delivered += queue.delivered
-        self.delivered_no_ack += queue.delivered_no_ack
-        self.fetched += queue.fetched
-        self.fetched_no_ack += queue.fetched_no_ack
-        self.fetched_nothing += queue.fetched_nothing
-        self.redelivered += queue.redelivered
-        self.acked += queue.acked

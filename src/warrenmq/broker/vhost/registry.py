@@ -71,7 +71,7 @@ class Registry:
 
     def make_queue(self, vhost: Realm, declared: Declaration) -> Queue:
         queue = self._made(vhost, declared)
-        queue.set_level()
+        queue.journal.settings_changed(queue.settings)
         return queue
 
     def _made(self, vhost: Realm, declared: Declaration) -> Queue:
@@ -96,9 +96,7 @@ class Registry:
         name, operator, definition = self.policies.effective(resource.virtual_host, "exchange", resource.name)
         if self.policies.passed_over(resource.virtual_host) != passed_over:
             self.elsewhere.look_again(resource)
-        exchange.policy = name
-        exchange.operator_policy = operator
-        exchange.policy_definition = definition
+        exchange.policy.take(name, operator, definition)
 
     def apply_queue_policy(self, queue: Queue) -> None:
         """Find out which policies apply, and tell the queue."""

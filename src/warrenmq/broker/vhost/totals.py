@@ -10,7 +10,7 @@ from warrenmq.broker.queue.accounts import Accounts
 from warrenmq.broker.queue.arguments import STREAM
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.waits import Waits
-from warrenmq.broker.vhost.past import Past
+from warrenmq.broker.services.deliveries import Deliveries
 
 AMQP: Final = "amqp091"
 HTTP: Final = "http"
@@ -31,7 +31,7 @@ class Totals:
         self.logins: Final[dict[str, tuple[int, int]]] = {AMQP: (0, 0), HTTP: (0, 0)}  # right and wrong, by protocol
         # messages, in queues that are gone
         self.routed: i64 = 0
-        self._gone: dict[str, Past] = {}  # by their kind
+        self._gone: dict[str, Deliveries] = {}  # by their kind
         self._entries: dict[str, Accounts] = {}  # by vhost, "": those that are gone themselves
         self._streams: dict[str, Accounts] = {}
         self.waits: Final = Waits()  # how long messages waited in queues that are gone
@@ -43,16 +43,16 @@ class Totals:
 
     def queue_deleted(self, queue: Queue) -> None:
         self.queues_deleted += 1
-        self.routed += queue.routed()
-        self.gone(queue.kind).queue_gone(queue)
+        self.routed += queue.counters.routed()
+        self.gone(queue.kind).add(queue.deliveries)
         self.waits.add(queue.waits)
         self.past(queue.vhost.name, queue.kind == STREAM).add(queue.account())
 
-    def gone(self, kind: str) -> Past:
+    def gone(self, kind: str) -> Deliveries:
         """What queues of this kind that are gone have handed out."""
         found = self._gone.get(kind)
         if found is None:
-            found = Past()
+            found = Deliveries()
             self._gone[kind] = found
         return found
 

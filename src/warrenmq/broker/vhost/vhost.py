@@ -98,25 +98,25 @@ class VHost(Realm):
 
     def set_journal(self, level: i64, sample: i64) -> None:
         """How much the journal tells of what is in it and has no level of its own."""
-        self.journal = level
-        self.journal_sample = sample
+        self.journal.level = level
+        self.journal.sample = sample
         levels = self.broker.log.levels
         if self.has_default_level():
             levels.forget(NOBODY, self.name)
         else:
             levels.put(NOBODY, self.name, level, sample)
         for queue in self.queues.values():
-            queue.set_level()
+            queue.journal.settings_changed(queue.settings)
         for exchange in self.exchanges.values():
             if exchange.type == DELAYED:  # what waits there
                 self.registry.elsewhere.exchange_refreshed(exchange)
 
     def journal_metadata(self) -> dict[str, object]:
         """As definitions and the management API say it."""
-        return {"journal": LEVEL_NAMES[self.journal], "journal_sample": int(self.journal_sample)}
+        return {"journal": LEVEL_NAMES[self.journal.level], "journal_sample": int(self.journal.sample)}
 
     def has_default_level(self) -> bool:
-        return self.journal == OUTCOMES and self.journal_sample == 1
+        return self.journal.level == OUTCOMES and self.journal.sample == 1
 
     # -- exchanges ---------------------------------------------------------------------------------------------
 
@@ -257,13 +257,13 @@ class VHost(Realm):
     ) -> None:
         self.check_exclusive(queue, exclusive_owner, True)
         equivalence.check_property(queue.name, "durable", queue.durable, durable and exclusive_owner is None)
-        equivalence.check_property(queue.name, "auto_delete", queue.auto_delete, auto_delete)
+        equivalence.check_property(queue.name, "auto_delete", queue.declared.auto_delete, auto_delete)
         compared = queue_arguments.OF_TYPE[queue.kind]
         equivalence.check_arguments(queue.name, queue.arguments, arguments, compared)
 
     def check_exclusive(self, queue: Queue, connection: Owner | None, strict: bool) -> None:
         """405 when the queue belongs to another connection; strict: also when only one side wants it exclusive."""
-        owner = queue.exclusive_owner
+        owner = queue.declared.exclusive_owner
         if owner is connection or (owner is None and not strict):
             return
         raise AmqpError(
@@ -290,14 +290,14 @@ class VHost(Realm):
         if queue.durable:
             self.registry.elsewhere.drop_from_log(queue)
         queue.stop()
-        owner = queue.exclusive_owner
+        owner = queue.declared.exclusive_owner
         if owner is not None:
             owner.owns_no_more(queue)
         for consumer in list(queue.consumers):
             consumer.queue_deleted()
         self.registry.elsewhere.queue_gone(queue, True)
         self.registry.totals.queue_deleted(queue)
-        self.past.queue_gone(queue)
+        self.past.deliveries.add(queue.deliveries)
         return count
 
     # -- bindings ----------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ class Sampler:
             await pacer.breathe()
         for channel in open_then:
             published = publishing(channel)
-            taken = deliveries(channel.counts)
+            taken = deliveries(channel.deliveries)
             values = [published[name] for name in PUBLISHING] + [taken[name] for name in DELIVERIES]
             connection = channel.connection
             self._history.put(tick, "channel", "", f"{connection.name} ({int(channel.number)})", values)
@@ -82,12 +82,19 @@ class Sampler:
     async def _vhost(self, tick: int, vhost: VHost, queues: list[Queue], sums: dict[str, int], pacer: Pacer) -> None:
         history = self._history
         for queue in queues:
-            if queue.next_position > 1 or queue.fetched_nothing or queue.turned_away:  # else it never had a message
+            # else it never had a message
+            if queue.next_position > 1 or queue.deliveries.fetched_nothing or queue.counters.turned_away:
                 ready, unacked = int(queue.ready), int(queue.unacked)
                 messages = ready + unacked + queue.letters_waiting()[0]
-                taken = deliveries(queue)
+                taken, routed = deliveries(queue.deliveries), int(queue.counters.routed())
                 if not queue.gone:
-                    values = [messages, ready, unacked, int(queue.routed()), *(taken[name] for name in DELIVERIES)]
+                    values = [
+                        messages,
+                        ready,
+                        unacked,
+                        routed,
+                        *(taken[name] for name in DELIVERIES),
+                    ]
                     history.put(tick, "queue", vhost.name, queue.name.name, values)
                     add(sums, dict(zip(MESSAGES, (ready + unacked, ready, unacked), strict=True)))
                 add(sums, taken)

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from warrenmq.broker.channel.channel import Channel
-from warrenmq.broker.channel.counts import Counts
 from warrenmq.broker.channel.states import GONE
 from warrenmq.broker.connection.connection import Connection
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Exchange
+from warrenmq.broker.services.deliveries import Deliveries
 from warrenmq.broker.vhost.past import Past
 from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.pacer import Pacer
@@ -25,7 +25,7 @@ Counters = dict[str, int]
 
 
 def queue_counters(queue: Queue) -> Counters:
-    return some({"publish": int(queue.routed())}) | some(deliveries(queue))
+    return some({"publish": int(queue.counters.routed())}) | some(deliveries(queue.deliveries))
 
 
 def exchange_counters(exchange: Exchange) -> Counters:
@@ -34,7 +34,7 @@ def exchange_counters(exchange: Exchange) -> Counters:
 
 
 def channel_counters(channel: Channel) -> Counters:
-    return some(publishing(channel)) | some(deliveries(channel.counts))
+    return some(publishing(channel)) | some(deliveries(channel.deliveries))
 
 
 class Sums:
@@ -44,7 +44,7 @@ class Sums:
         self.ready = 0
         self.unacked = 0
         self.consumers = 0
-        self.delivered = deliveries(past)
+        self.delivered = deliveries(past.deliveries)
         self.published = past_publishing(past)
         self.received = int(past.received)
         self.sent = int(past.sent)
@@ -63,8 +63,8 @@ async def sums_of(vhosts: Iterable[VHost], connections: Iterable[Connection]) ->
         channels = [channel for one in open_there for channel in one.channels.values() if not channel.publishing.over]
         await pacer.breathe()
         for queue in queues:
-            if queue.taken() or queue.fetched_nothing or queue.acked:
-                add(sums.delivered, deliveries(queue))
+            if queue.deliveries.any():
+                add(sums.delivered, deliveries(queue.deliveries))
             if not queue.gone:
                 sums.ready += int(queue.ready)
                 sums.unacked += int(queue.unacked)
@@ -105,7 +105,7 @@ def past_publishing(past: Past) -> Counters:
 def past_counters(past: Past) -> Counters:
     """All that is past in a vhost."""
     octets = {"recv_oct": int(past.received), "send_oct": int(past.sent)}
-    return past_publishing(past) | deliveries(past) | octets
+    return past_publishing(past) | deliveries(past.deliveries) | octets
 
 
 def publishing(channel: Channel) -> Counters:
@@ -118,7 +118,7 @@ def publishing(channel: Channel) -> Counters:
     }
 
 
-def deliveries(counted: Queue | Counts | Past) -> Counters:
+def deliveries(counted: Deliveries) -> Counters:
     """What left for clients, by the way it took."""
     ways = {
         "deliver": int(counted.delivered),

@@ -234,8 +234,8 @@ def _show_exchange(shown: DelayedMessage, schedule: Schedule) -> None:
     shown.exchange_arguments = to_python(exchange.arguments)
     shown.exchange_argument_types = _types(exchange.arguments)
     shown.exchange_scratches = exchange.scratches
-    shown.exchange_policy = exchange.policy
-    shown.exchange_operator_policy = exchange.operator_policy
+    shown.exchange_policy = exchange.policy.name
+    shown.exchange_operator_policy = exchange.policy.operator
     shown.exchange_decorators = [decorator.name for decorator in exchange.decorators]  # type: ignore[attr-defined]
     shown.exchange_user = exchange.user
 

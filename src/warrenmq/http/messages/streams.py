@@ -27,7 +27,7 @@ async def get_stream(call: Call) -> StreamInfo:
     _, queue = readable(call)
     if not isinstance(queue, StreamQueue):
         raise bad_request(f"{queue.name} is no stream")
-    return StreamInfo(queue.identity, int(queue.readable_start()), int(queue.readable_end()))
+    return StreamInfo(queue.declared.identity, int(queue.readable_start()), int(queue.readable_end()))
 
 
 ENDPOINTS = [

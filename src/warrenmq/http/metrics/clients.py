@@ -89,7 +89,7 @@ def of_connection(connection: Connection) -> list[int]:
 
 def of_channel(channel: Channel) -> list[int]:
     """In the order of CHANNEL_FAMILIES."""
-    publishing, counts, tx = channel.publishing, channel.counts, channel.tx
+    publishing, handed, tx = channel.publishing, channel.deliveries, channel.tx
     return [
         len(channel.consumers),
         int(channel.outstanding.unacked.count),
@@ -102,13 +102,13 @@ def of_channel(channel: Channel) -> list[int]:
         int(publishing.confirms.acked),
         int(publishing.returned),
         int(publishing.dropped),
-        int(counts.fetched),
-        int(counts.fetched_no_ack),
-        int(counts.delivered),
-        int(counts.delivered_no_ack),
-        int(counts.redelivered),
-        int(counts.acked),
-        int(counts.fetched_nothing),
+        int(handed.fetched),
+        int(handed.fetched_no_ack),
+        int(handed.delivered),
+        int(handed.delivered_no_ack),
+        int(handed.redelivered),
+        int(handed.acked),
+        int(handed.fetched_nothing),
     ]
 
 

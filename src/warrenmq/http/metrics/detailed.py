@@ -52,8 +52,8 @@ async def _published(bridge: Bridge, _: Collection[str]) -> list[Row]:
     pacer = Pacer()
     for vhost in list(bridge.broker.vhosts.values()):
         for queue in list(vhost.queues.values()):
-            if not queue.gone and queue.routed():
-                rows.append((labels(queue_vhost=vhost.name, queue=queue.name.name), [int(queue.routed())]))
+            if not queue.gone and queue.counters.routed():
+                rows.append((labels(queue_vhost=vhost.name, queue=queue.name.name), [int(queue.counters.routed())]))
             await pacer.breathe()
     return rows
 

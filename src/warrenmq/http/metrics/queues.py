@@ -67,7 +67,7 @@ def values_of(queue: Queue) -> list[int]:
     letters, letter_bytes = queue.letters_waiting()
     return [
         *(ready, unacked, ready + unacked + letters, queue.consumer_count()),
-        *(ready_bytes, unacked_bytes, ready_bytes + unacked_bytes + letter_bytes, int(queue.routed())),
+        *(ready_bytes, unacked_bytes, ready_bytes + unacked_bytes + letter_bytes, int(queue.counters.routed())),
     ]
 
 
@@ -97,8 +97,11 @@ async def gather(bridge: Bridge, each: bool) -> Queues:
                 found.values.append([*values, *seconds])
                 account = queue.account()
                 left = [(name, int(account.left_for(cause))) for cause, name in GIVEN_UP.items()]
-                left.append(("refused", int(queue.turned_away)))
-                over = (("max-length", int(queue.over_length)), ("max-length-bytes", int(queue.over_bytes)))
+                left.append(("refused", int(queue.counters.turned_away)))
+                over = (
+                    ("max-length", int(queue.counters.over_length)),
+                    ("max-length-bytes", int(queue.counters.over_bytes)),
+                )
                 found.over_limit += [(found.labels[-1], name, count) for name, count in over if count]
                 found.causes += [(found.labels[-1], name, count) for name, count in left if count]
             await pacer.breathe()

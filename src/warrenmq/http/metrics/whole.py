@@ -46,9 +46,9 @@ class Handed:
         self.by_kind: dict[str, Counters] = {kind: deliveries(totals.gone(kind)) for kind in KINDS}
 
     def count(self, queue: Queue) -> None:
-        self.routed += int(queue.routed())
-        if queue.taken() or queue.fetched_nothing or queue.acked:
-            add(self.by_kind[queue.kind], deliveries(queue))
+        self.routed += int(queue.counters.routed())
+        if queue.deliveries.any():
+            add(self.by_kind[queue.kind], deliveries(queue.deliveries))
 
 
 def families(broker: Broker, handed: Handed, clients: Clients) -> Iterator[Metric]:

@@ -49,9 +49,9 @@ async def _counted(call: Call, vhosts: list[VHost]) -> list[PolicyInForce]:
 def _objects(vhost: VHost) -> Iterator[tuple[str, str, tuple[str | None, str | None]]]:
     """All that a policy can be in force on, as it is when its turn comes: the policy, the operator policy."""
     for queue in list(vhost.queues.values()):
-        yield "queue", queue.name.name, (queue.policy, queue.operator_policy)
+        yield "queue", queue.name.name, (queue.policy.name, queue.policy.operator)
     for exchange in list(vhost.exchanges.values()):
-        yield "exchange", exchange.name.name, (exchange.policy, exchange.operator_policy)
+        yield "exchange", exchange.name.name, (exchange.policy.name, exchange.policy.operator)
 
 
 def _count(one: PolicyInForce, kind: str, name: str) -> None:

@@ -72,8 +72,8 @@ async def put_vhost(call: Call) -> object:
         if wanted.nack_unroutable is not None:
             vhost.nack_unroutable = wanted.nack_unroutable
         if wanted.journal is not None or wanted.journal_sample is not None:
-            level = vhost.journal if wanted.journal is None else level_of(wanted.journal)
-            vhost.set_journal(level, wanted.journal_sample or vhost.journal_sample)
+            level = vhost.journal.level if wanted.journal is None else level_of(wanted.journal)
+            vhost.set_journal(level, wanted.journal_sample or vhost.journal.sample)
         if wanted.tracing is not None:
             vhost.set_tracing(wanted.tracing)
         vhost.save()

@@ -116,8 +116,8 @@ def get(channel: Channel, method: Method) -> None:
     queue.check_readable()
     entry = queue.get()
     if entry is None:
-        channel.counts.fetched_nothing += 1
-        queue.got_nothing()
+        channel.deliveries.fetched_nothing += 1
+        queue.deliveries.fetched_nothing += 1
         channel.answers.reply(method_frame(channel.number, "basic.get-empty"))
         return
     tag = channel.outstanding.next_tag()
@@ -137,21 +137,16 @@ def get(channel: Channel, method: Method) -> None:
         message_count=queue.ready,
     )
     channel.answers.reply_with_message(answer, message, queue.promise_pending())
-    if no_ack:
-        channel.counts.fetched_no_ack += 1
-    else:
-        channel.counts.fetched += 1
-    if entry.redelivered:
-        channel.counts.redelivered += 1
+    channel.deliveries.fetch(no_ack, entry.redelivered)
     flags = FETCHED | (REDELIVERED if entry.redelivered else 0)
     named = channel.publishing.sender.named
     events = channel.services.log.events
     if message.address:
         events.delivered(named, queue.id, entry.position, message.address, tag, flags)
-    elif queue.tells(message):
-        events.know(queue.named())
+    elif queue.journal.tells(message):
+        events.know(queue.journal.named())
         events.delivered(named, queue.id, entry.position, message.number(), tag, flags)
-    elif queue.tells_all:
+    elif queue.journal.all:
         events.sampled_out(1)
     if entry.queue.vhost.watched:
         channel.broker.firehose.delivered(
