@@ -55,7 +55,7 @@ def test_what_existed_when_a_policy_was_set_gets_it_when_the_pattern_is_back(cor
     finish(core, policy_changes.set_policy(core.broker, policy("q", SLOW, 0, "all", max_length=5), False))
     advance(core, 120_000)
     assert policies(core) == ["p", "p"]
-    assert core.broker.vhosts["/"].queues["b"].policy is None
+    assert core.broker.vhosts["/"].queues["b"].policy.name is None
 
 
 def test_what_is_gone_by_then_is_forgotten(core: Core) -> None:

@@ -84,6 +84,14 @@ def test_a_channel_counts_its_publishes_once_whatever_became_of_them(core: Core,
     assert (counts.published, counts.returned, counts.dropped, core.broker.services.unroutable) == (6, 1, 2, 3)
 
 
+def test_what_is_published_counts_once_by_its_size_whatever_became_of_it(core: Core, client: CoreClient) -> None:
+    sizes = core.broker.services.tally.sizes
+    client.publish("", "memory", b"x" * 100)
+    client.publish("", "nowhere", b"x" * 101)
+    client.publish("later", "", b"", **after(1000))
+    assert (sizes.counts[0], sizes.counts[1], sum(sizes.counts), sizes.total) == (2, 1, 3, 201)
+
+
 # -- delayed -------------------------------------------------------------------------------------------------------
 
 

@@ -33,7 +33,13 @@ SCHEMA = pa.schema(
             "correlation_id",
         )
     ]
-    + [("headers", MAP), ("header_types", MAP), ("body_size", pa.int64()), ("timestamp", pa.timestamp("us", "UTC"))]
+    + [
+        ("headers", MAP),
+        ("header_types", MAP),
+        ("body_size", pa.int64()),
+        ("delivery_mode", pa.int32()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+    ]
 )
 HASHED: dict[str, Any] = {
     **DEFINITIONS,
@@ -100,6 +106,7 @@ def row(chance: random.Random) -> dict[str, Any]:
         "headers": headers,
         "header_types": types if chance.random() < 0.9 and types else None,
         "body_size": sometimes(10, 2000, 3000),
+        "delivery_mode": sometimes(0, 1, 2, 3),
         "timestamp": sometimes(*(datetime(2026, 1, 1, 0, 0, second, 5, tzinfo=UTC) for second in range(5))),
     }
 
@@ -122,6 +129,7 @@ def alone(plan: Plan, message: dict[str, Any]) -> tuple[Any, ...]:
             message["message_id"],
             message["correlation_id"],
             None if time is None else str(int(time.timestamp())),
+            message["delivery_mode"],
         )
     )
 

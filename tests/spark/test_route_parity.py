@@ -46,6 +46,8 @@ EXPIRATIONS = (
     "+5",
 )
 
+DELIVERY_MODES = (None, None, None, None, None, None, 1, 1, 2, 2, 2, 0, 3)
+
 
 @dataclass
 class Sent:
@@ -56,13 +58,23 @@ class Sent:
     headers: dict[str, Field] | None
     user_id: str | None
     expiration: str | None
+    delivery_mode: int | None
     outcome: str = ""
     code: int | None = None
     text: str | None = None
     queues: list[str] = field(default_factory=list)
 
     def facts(self) -> Facts:
-        return Facts("/", "guest", self.exchange, self.routing_key, self.headers, self.user_id, self.expiration)
+        return Facts(
+            "/",
+            "guest",
+            self.exchange,
+            self.routing_key,
+            self.headers,
+            self.user_id,
+            self.expiration,
+            delivery_mode=self.delivery_mode,
+        )
 
 
 class Town:
@@ -115,7 +127,7 @@ class Town:
                 keys = [Field("S", chance.choice([*self.queues, "a", "a.b"])) for _ in range(chance.randint(0, 2))]
                 headers[chance.choice(["CC", "BCC"])] = Field("A", keys) if chance.random() < 0.8 else Field("S", "a")
         user = chance.choice([None, None, None, None, None, "guest", "other"])
-        return Sent(exchange, key, headers, user, chance.choice(EXPIRATIONS))
+        return Sent(exchange, key, headers, user, chance.choice(EXPIRATIONS), chance.choice(DELIVERY_MODES))
 
     def publish(self, count: int) -> list[Sent]:
         """One at a time, so that every answer belongs to its message."""
@@ -129,6 +141,7 @@ class Town:
                     headers=message.headers,
                     user_id=message.user_id,
                     expiration=message.expiration,
+                    delivery_mode=message.delivery_mode,
                     message_id=str(number),
                 )
                 try:
@@ -181,7 +194,12 @@ def run(broker: RunningBroker, seed: int, count: int = 40) -> list[Sent]:
         town.raze(building)
     verdicts = [path.judge(message.facts()) for message in sent]
     for message, verdict in zip(sent, verdicts, strict=True):
-        if message.headers is None and message.user_id is None and message.expiration is None:
+        if (
+            message.headers is None
+            and message.user_id is None
+            and message.expiration is None
+            and message.delivery_mode in (None, 1, 2)
+        ):
             assert path.judge_plain("/", "guest", message.exchange, message.routing_key) == verdict
     compare(sent, [(v.outcome, v.queues, v.code, v.text) for v in verdicts])
     return sent
@@ -212,11 +230,22 @@ def test_both_ways_over_a_table_give_the_same_verdicts(
     rows = []
     for number, message in enumerate(sent):
         texts, types = (None, None) if message.headers is None else to_maps(message.headers)
-        rows.append((number, message.exchange, message.routing_key, texts, types, message.user_id, message.expiration))
+        rows.append(
+            (
+                number,
+                message.exchange,
+                message.routing_key,
+                texts,
+                types,
+                message.user_id,
+                message.expiration,
+                message.delivery_mode,
+            )
+        )
     df = spark.createDataFrame(
         rows,
         "id int, exchange string, routing_key string, headers map<string,string>, "
-        "header_types map<string,string>, user_id string, expiration string",
+        "header_types map<string,string>, user_id string, expiration string, delivery_mode int",
     )
     files = str(tmp_path / "sent")
     df.write.parquet(files)

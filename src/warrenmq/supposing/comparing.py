@@ -85,6 +85,7 @@ class Side:
                 given.message_id,
                 given.correlation_id,
                 time,
+                given.delivery_mode,
             )
         )
 

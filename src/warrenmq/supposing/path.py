@@ -22,6 +22,7 @@ from warrenmq.broker.expiration import read_expiration
 from warrenmq.broker.extensions.interceptor import ChannelView, load_interceptors
 from warrenmq.broker.publish.publisher import Publisher
 from warrenmq.broker.publish.stages import (
+    check_delivery_mode,
     check_reply_to,
     check_size,
     check_topic_permission,
@@ -39,6 +40,7 @@ from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Table
 from warrenmq.wire.methods import SPECS_BY_NAME, Method
 from warrenmq.wire.peek import Peek
+from warrenmq.wire.properties import FLAG_DELIVERY_MODE
 from warrenmq.wire.replies import NO_ROUTE, NOT_ALLOWED, AmqpError
 
 DEFAULT_MAX_SIZE = MAX_MESSAGE_SIZE
@@ -65,6 +67,7 @@ class Facts(NamedTuple):
     message_id: str | None = None
     correlation_id: str | None = None
     timestamp: str | None = None
+    delivery_mode: int | None = None
 
 
 class Verdict(NamedTuple):
@@ -189,6 +192,10 @@ class PublishPath:
         read_expiration(facts.expiration)
         headers = facts.headers
         keys, _ = routing_keys_of(routing_key, headers)
+        if facts.delivery_mode is not None:
+            properties.flags |= FLAG_DELIVERY_MODE
+            properties.delivery_mode = facts.delivery_mode
+        check_delivery_mode(properties)
         message = self._message(exchange, keys, headers, facts)
         if self.interceptors.of_messages:
             message = self.interceptors.amend(message)

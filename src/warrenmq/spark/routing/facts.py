@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 BITS = 28
 LETTERS = {"int32": "I", "int64": "l", "bool": "t", "double": "d", "float": "f", "int16": "s"}
 PLACE = OPTIONAL[:2]  # vhost and user: with the exchange, where a message is published and by whom
+NUMBERS = ("body_size", "delivery_mode")  # facts that are judged as numbers, the others as texts
 FACTS = frozenset(("exchange", "routing_key", "header_types", "body", *OPTIONAL))  # columns that are looked at
 
 
@@ -97,7 +98,7 @@ class Facts:
             values: Iterable[Any]
             if name == "headers":
                 values = self._tables(at)
-            elif name == "body_size":
+            elif name in NUMBERS:
                 values = self._values(name).take(at).to_pylist()
             else:
                 values = self._values(name).take(at).cast(pa.string()).to_pylist()
@@ -148,6 +149,8 @@ class Facts:
             return _mask(pc.not_equal(column, publisher))
         if name == "expiration":
             return _mask(pc.invert(pc.match_substring_regex(column, PLAIN_EXPIRATION)))
+        if name == "delivery_mode":
+            return _mask(pc.or_(pc.less(column, 1), pc.greater(column, 2)))
         if name == "reply_to":
             return _mask(pc.equal(column, DIRECT_REPLY))
         exchanges = self.relevance.hashed_by.get(name, ())

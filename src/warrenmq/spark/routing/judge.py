@@ -28,6 +28,7 @@ OPTIONAL = (
     "message_id",
     "correlation_id",
     "timestamp",
+    "delivery_mode",
 )
 NOTHING = [None] * (len(OPTIONAL) - 2)
 

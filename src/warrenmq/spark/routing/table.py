@@ -7,7 +7,8 @@ files (``files.py``).
 
 Columns read, all but ``exchange`` and ``routing_key`` optional: ``vhost``, ``user`` (who publishes), ``headers`` and
 ``header_types``, ``user_id``, ``expiration``, ``reply_to``, ``message_id``, ``correlation_id``, ``timestamp``,
-``body`` or ``body_size``, ``mandatory``, ``published_at`` (a timestamp; what ``scheduled_until`` counts from).
+``delivery_mode``, ``body`` or ``body_size``, ``mandatory``, ``published_at`` (a timestamp; what ``scheduled_until``
+counts from).
 
 Columns added: ``outcome`` (confirmed, returned, refused, scheduled), ``queues``, ``reply_code``, ``reply_text``,
 ``scheduled_until``.
