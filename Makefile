@@ -102,6 +102,7 @@ $(TESTED):
 	@scripts/tools --install
 	@$(MAKE) --no-print-directory $(PACKAGE)
 	@$(BIN)/python scripts/install.py $(SUM) test spark lakehouse
+	@$(BIN)/python scripts/spark_classes.py
 	@rm -f .make/tested-*
 	@touch $@
 
