@@ -24,7 +24,7 @@ from warrenmq.broker.delay.long_body import LongBody, PutLongBodyAway
 from warrenmq.broker.delay.note import NAMED, Note, note_of
 from warrenmq.broker.delay.source import Source, peek_at
 from warrenmq.broker.delay.told import Told
-from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, LoggedAhead, logged_body
+from warrenmq.broker.delivering.large_body import BodyInLog, LoggedAhead, append_message
 from warrenmq.broker.message import NOTE_SHIFT, Cutting, Message
 from warrenmq.broker.queue.damaged import OwnerDamage
 from warrenmq.broker.queue.paging import LONG
@@ -104,20 +104,7 @@ class Schedule(Source):
         if not self.durable:
             return self._keep_transient(message, keys, flags, body)
         log = self.broker.log
-        chunks = message.chunks
-        handle: i64 = 0
-        if chunks is not None and message.size > LARGE:
-            handle = logged_body(log, chunks, body)
-        address = log.append(
-            message.id,
-            message.header(),
-            b"" if handle else message.body(),
-            origin.exchange,
-            keys,
-            flags,
-            holders=1,
-            handle=handle,
-        )
+        address = append_message(log, message, keys, flags, 1, body)
         log.hold(address, self.id, 0, due, named)
         return address
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, logged_body
+from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, append_message
 from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.fates import never_entered
 from warrenmq.broker.message import Message
@@ -210,21 +210,7 @@ def _log_for_all(services: Services, message: Message, queues: list[Queue], body
     if not holding:
         return False
     log = services.log
-    origin = message.origin
-    chunks = message.chunks
-    handle: i64 = 0
-    if chunks is not None and message.size > LARGE:
-        handle = logged_body(log, chunks, body)
-    address = log.append(
-        message.id,
-        message.header(),
-        b"" if handle else message.body(),
-        origin.exchange,
-        origin.packed_keys,
-        flags=origin.bcc,
-        holders=len(holding),
-        handle=handle,
-    )
+    address = append_message(log, message, message.origin.packed_keys, message.origin.bcc, len(holding), body)
     flags = holder.pack(message.priority, message.size, False)
     for queue in holding:
         log.hold(address, queue.id, queue.next_position, queue.expiry_for(message), flags)

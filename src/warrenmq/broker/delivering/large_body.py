@@ -12,7 +12,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.message import Cutting
+from warrenmq.broker.message import Cutting, Message
 from warrenmq.log.log import Log
 
 LARGE: Final = 256 << 10  # longer bodies are logged in pieces of about this size
@@ -105,6 +105,25 @@ class LoggedAhead(WrittenBody):
             self._log.body_chunk(self._handle, piece)
             octets -= len(piece)
         return False
+
+
+def append_message(log: Log, message: Message, keys: bytes, flags: i64, holders: i64, body: BodyInLog | None) -> i64:
+    """Write a message to the log for so many holders, its body only if the log does not have it: where the log has it
+    then. ``keys`` and ``flags`` say more than the message does where something is to be noted beside it."""
+    chunks = message.chunks
+    handle: i64 = 0
+    if chunks is not None and message.size > LARGE:
+        handle = logged_body(log, chunks, body)
+    return log.append(
+        message.id,
+        message.header(),
+        b"" if handle else message.body(),
+        message.origin.exchange,
+        keys,
+        flags=flags,
+        holders=holders,
+        handle=handle,
+    )
 
 
 def logged_body(log: Log, chunks: list[bytes], body: BodyInLog | None) -> i64:
