@@ -38,7 +38,7 @@ help:
 	@echo 'make bench  measure, beside RabbitMQ if Debian'"'"'s is installed, and write docs/benchmarks.md'
 	@echo 'make soak   the long tests: crashes, differential, disk model, for hours   (ARGS="-k crash")'
 	@echo 'make coverage  what uncompiled tests go through, beside the floor; part of make soak   (ARGS=--raise)'
-	@echo 'make mutants  wrong programs that the pure tests take for right; best a module at a time   (ARGS="confirms acks")'
+	@echo 'make mutants  wrong programs that the pure tests take for right; part of make soak   (ARGS="confirms acks")'
 	@echo 'make demo   a broker is killed, Spark loses nothing of it: two minutes, one picture'
 	@echo 'make docs   the documentation as a site, in ./site; every warning is an error   (ARGS=serve shows it while you edit)'
 	@echo 'make dist   what a release uploads, in ./dist, built and checked; nothing is uploaded   (ARGS=--trial)'
@@ -61,6 +61,7 @@ test-pure: $(TOOLS)
 
 soak: $(TESTED) coverage
 	$(BIN)/python -m pytest -m soak --timeout 0 $(ARGS)
+	$(if $(ARGS),,$(BIN)/python scripts/mutants.py)
 
 coverage: $(TOOLS)
 	$(BIN)/python scripts/covered.py $(PURE_WORKERS) $(ARGS)
