@@ -30,9 +30,9 @@ from tests.moving.ctl_recording import RECORDED, Answer, ask, settled, words_of
 from tests.moving.ctl_topology import topology
 from tests.support import web
 from tests.support.brokers import BrokerUnavailable, start_rabbitmq
+from warrenmq.cli._plain import plain_words
 from warrenmq.cli.ctl import command as ctl
 from warrenmq.cli.ctl.absent import ABSENT
-from warrenmq.cli.ctl.words import plain_words
 from warrenmq.testing import Broker
 
 THEIRS: dict[str, list[Answer]] = json.loads(RECORDED.read_text())
