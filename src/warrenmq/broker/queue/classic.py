@@ -65,7 +65,7 @@ from warrenmq.log.causes import (
 )
 from warrenmq.log.fates import MOST_A_SECOND
 from warrenmq.log.index import QueueIndex
-from warrenmq.log.levels import ALL, OFF, is_sampled
+from warrenmq.log.levels import OFF
 from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
 
 
@@ -381,9 +381,8 @@ class ClassicQueue(Queue, GivesUp):
 
     def _tell_went(self, message: Message) -> None:
         """A client had it when the queue was deleted, and says now what it will of it."""
-        told = self.journal >= ALL and message.id != 0 and is_sampled(message.id, self.journal_sample)
-        if told and not self.holds(message):
-            self.broker.log.unlogged.left(self.named(), message.number(), DELETED)
+        if self.journal.told(message) and not self.holds(message):
+            self.broker.log.unlogged.left(self.journal.named(), message.number(), DELETED)
 
     def give_back(self, entries: list[Entry]) -> None:
         """With a retry policy they wait, each time longer, and go when it was too often; else they are back at once."""

@@ -365,9 +365,9 @@ class Fifo:
         expires_at: i64 = 0 if expiries is None else expiries[i]
         address = page.addresses[i]
         lease.add(address, page.position(i), meta >> 8, priority, meta & REDELIVERED, expires_at)
-        if address < 0 and -address & PACKED and self._queue.tells_all:
+        if address < 0 and -address & PACKED and self._queue.journal.all:
             message = self._without_body(address, meta)
-            if self._queue.tells(message):
+            if self._queue.journal.tells(message):
                 lease.told[int(lease.count()) - 1] = message.number()
         self._skip(page)
 

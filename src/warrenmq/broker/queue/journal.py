@@ -77,6 +77,10 @@ class QueueJournal:
         """Is all that happens in the queue told of a message that only memory has?"""
         return self.all and message.id != 0 and is_sampled(message.id, self._sample)
 
+    def told(self, message: Message) -> bool:
+        """Was it, when the queue is gone?"""
+        return self.level >= ALL and message.id != 0 and is_sampled(message.id, self._sample)
+
     def settings_changed(self, settings: QueueSettings) -> None:
         """The queue's policy, or the level of its vhost, is another one."""
         levels = self._log.levels

@@ -291,7 +291,7 @@ class Leases(Lessor, Concluding):
             self._leases[lease.id] = lease
             queue.broker.timers.arm(lease.timer, due)
         lease.add(address, entry.position, message.size, message.priority, REDELIVERED, entry.expires_at)
-        if address < 0 and queue.tells(message):
+        if address < 0 and queue.journal.tells(message):
             lease.told[int(lease.count()) - 1] = int(message.number())
         return True
 
@@ -590,7 +590,7 @@ class Leases(Lessor, Concluding):
         for lease in self._leases.values():
             for slot, number in lease.told.items():
                 if lease.addresses[slot] < 0:
-                    queue.broker.log.unlogged.left(queue.named(), number, cause)
+                    queue.broker.log.unlogged.left(queue.journal.named(), number, cause)
 
     def drop(self) -> None:
         """The queue is deleted."""

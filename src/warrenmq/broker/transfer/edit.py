@@ -52,5 +52,5 @@ class Edit:
 
     def tell(self, queue: Queue, message: Message, address: i64) -> None:
         """The journal, of the message as it is in this queue."""
-        if queue.journal > OFF:
-            edited(queue.broker.log, queue.named(), message, address, self.user)
+        if queue.journal.level > OFF:
+            edited(queue.broker.log, queue.journal.named(), message, address, self.user)
