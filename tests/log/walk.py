@@ -482,10 +482,14 @@ class Walk:
         self.lost |= broker.lost
 
     def taken_back(self, epoch: int, end: int) -> None:
-        """What nobody else has seen: something else may come to stand there."""
+        """What nobody else has seen: something else may come to stand there. A message of it that is settled before the
+        disk takes it is emptied out, so it is missing from its turn on, and was never promised."""
+        kept = self.states.get((epoch, end), State())
         for key in [key for key in self.written if key[0] == epoch and key[1] > end]:
             del self.written[key]
-            del self.states[key]
+            for queue, entries in self.states.pop(key).queues.items():
+                known = kept.queues.get(queue, {})
+                self.lost |= {body for position, body in entries.items() if position not in known}
 
     def committed(self, host: Host, end: int) -> None:
         """A leader says so: what it has there is what must never change."""
