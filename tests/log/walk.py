@@ -59,6 +59,16 @@ class Later(Runner):
             self.done(int(task.number))
 
 
+class Unlike(Leading):
+    """A broker no two messages of which are the same."""
+
+    def publish(self, body: bytes, *queues: int) -> None:
+        super().publish(body + b"%d %d" % (self.log.epoch, self.log.batch), *queues)
+
+    def publish_in_chunks(self, pieces: list[bytes], queue: int, turns_between: bool = False) -> None:
+        super().publish_in_chunks([*pieces, b"%d %d" % (self.log.epoch, self.log.batch)], queue, turns_between)
+
+
 class Stream:
     """What is under way between a follower and a leader."""
 
@@ -328,7 +338,7 @@ class Host:
         self.replica = None
         self.later = Later()
         log, recovered = opened
-        self.broker = broker = Leading.__new__(Leading)
+        self.broker = broker = Unlike.__new__(Unlike)
         self.sends = Sends(self, node)
         broker.begin(opened, self.disk, self.sends, self.later, self.walk.positions)
         self.later.done = log.done
