@@ -45,6 +45,10 @@ def test_what_was_committed_is_in_every_later_leaders_log_as_it_was_written() ->
     assert counts["cuts"] > 1
 
 
+def test_a_snapshot_may_lack_the_batch_that_settled_what_a_rewritten_segment_lacks() -> None:
+    assert walked(3233)["snapshots"] > 1
+
+
 @pytest.mark.soak
 def test_what_was_committed_is_in_every_later_leaders_log_for_many_seeds() -> None:
     counts = total(range(1000, 31_000))

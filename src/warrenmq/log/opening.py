@@ -48,6 +48,7 @@ def follow(folder: str, files: Files) -> tuple[int, Recovery]:
     found = Recovery(folder, files, None)
     found.limit = 0
     found.use_marker = False
+    found.follows = True
     try:
         finish(folder, files)
         found.run()

@@ -117,6 +117,9 @@ class Recovery:
         self.chunked: dict[int, vec[i64]] = {}
         self.manifest: Manifest = Manifest(0)
         self.use_marker: bool = True  # False: read everything, whatever a clean stop left
+        self.follows: bool = (
+            False  # batches may be missing that were known when a segment was rewritten; they will come
+        )
         self.fresh: bool = False  # a new folder: the manifest has to be written first
         self.garbage: list[str] = []
         self.damaged: list[int] = []  # addresses of records whose bodies do not check
@@ -528,7 +531,9 @@ class Recovery:
         self.chunked[address] = chunks
 
     def _link_chunks(self) -> None:
-        """The chunks of live messages are live; all others are not. A chunk may belong to several messages."""
+        """The chunks of live messages are live; all others are not. A chunk may belong to several messages. Who follows
+        may have a snapshot or a log that was cut, and so lack the batch that settles a message, but not the rewritten
+        segment in which its chunks are no more."""
         for address in list(self.chunked):
             segment = self.segments[address >> 32]
             if segment.holders(address & RECORD_BITS) == 0:
@@ -536,7 +541,7 @@ class Recovery:
                 continue
             for chunk in self.chunked[address]:
                 home = self.segments.get(chunk >> 32)
-                if home is None or not home.refer(chunk & RECORD_BITS):
+                if (home is None or not home.refer(chunk & RECORD_BITS)) and not self.follows:
                     raise LogCorrupt(f"{self.folder}: part of message {address:#x} is missing; {CURE}")
 
     def _finish(self) -> None:
