@@ -16,6 +16,21 @@ NOT_UTF8 = st.binary(max_size=12).map(lambda some: b"\xff" + some)
 # names may be any octets: what is no UTF-8 is held as surrogate escapes
 NAME = st.one_of(SHORT, st.binary(max_size=20).map(lambda some: some.decode("utf-8", "surrogateescape")))
 
+# names of headers that the broker looks at, and some that are nearly those
+SPECIAL = (
+    "CC",
+    "BCC",
+    "CCC",
+    "x-delay",
+    "x-delayed",
+    "x-deliver-at",
+    "x-deliver-on",
+    "x-receipt",
+    "x-receipts",
+    "x-confirm-min-queues",
+    "x-confirm-min-queue",
+)
+
 
 def _integers(bits: int, signed: bool) -> st.SearchStrategy[int]:
     if signed:
@@ -55,6 +70,7 @@ FIELDS = st.recursive(
     max_leaves=12,
 )
 TABLES = st.dictionaries(NAME, FIELDS, max_size=6)
+HEADERS = st.dictionaries(st.one_of(NAME, st.sampled_from(SPECIAL)), FIELDS, max_size=6)
 
 _ARGUMENTS: dict[str, st.SearchStrategy[object]] = {
     "bit": st.booleans(),
@@ -83,7 +99,7 @@ PROPERTIES = st.builds(
     Properties,
     content_type=maybe(NAME),
     content_encoding=maybe(NAME),
-    headers=maybe(TABLES),
+    headers=maybe(HEADERS),
     delivery_mode=maybe(_integers(8, False)),
     priority=maybe(_integers(8, False)),
     correlation_id=maybe(NAME),

@@ -18,7 +18,16 @@ from warrenmq.wire.content import (
 )
 from warrenmq.wire.fields import Field, from_python
 from warrenmq.wire.frames import FrameReader
-from warrenmq.wire.peek import peek_properties
+from warrenmq.wire.peek import (
+    MARK_BCC,
+    MARK_CC,
+    MARK_DELAY,
+    MARK_DELAY_OTHER,
+    MARK_DELIVER_AT,
+    MARK_LEAST,
+    MARK_RECEIPT,
+    peek_properties,
+)
 from warrenmq.wire.properties import FLAG_HEADERS
 from warrenmq.wire.replies import AmqpError
 
@@ -58,19 +67,20 @@ def test_quick_answers_are_those_of_the_full_decode(properties: Properties) -> N
     assert quick.marks == marks(properties)
 
 
+MARKS = {
+    "CC": MARK_CC,
+    "BCC": MARK_BCC,
+    "x-delay": MARK_DELAY,
+    "x-deliver-at": MARK_DELIVER_AT,
+    "x-receipt": MARK_RECEIPT,
+    "x-confirm-min-queues": MARK_LEAST,
+}
+
+
 def marks(properties: Properties) -> int:
     found = 0
     for name in properties.headers or {}:
-        if name == "CC":
-            found |= 1
-        elif name == "BCC":
-            found |= 2
-        elif name == "x-delay":
-            found |= 4
-        elif name == "x-deliver-at":
-            found |= 8
-        elif name.startswith("x-delay"):
-            found |= 16
+        found |= MARKS.get(name, MARK_DELAY_OTHER if name.startswith("x-delay") else 0)
     return found
 
 
