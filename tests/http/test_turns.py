@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.http.conftest import Api
+from tests.support.turns import before_each_end
 from warrenmq.broker.channel.consumer import subscriptions
 from warrenmq.broker.channel.states import RUNNING
 from warrenmq.broker.definitions import parameters as of_broker
@@ -119,14 +120,12 @@ def test_the_connections_of_a_user_are_closed_some_a_turn(api: Api, monkeypatch:
     monkeypatch.setattr(app, "STEPS", 1)
     server = api.broker.server
     running: list[int] = []
-    end_turn = server.end_turn
 
     def counted() -> None:
         running.append(sum(one.state == RUNNING for one in server.broker.connections))
-        end_turn()
 
     clients = [Connection(api.broker.url) for _ in range(5)]
-    api.broker.call(lambda: monkeypatch.setattr(server, "end_turn", counted))
+    api.broker.call(lambda: before_each_end(server, monkeypatch, counted))
     assert api.ask("DELETE", "/connections/username/guest").status_code == 204
     assert running[-1] == 0
     closed = [before - after for before, after in zip([5, *running], running, strict=False)]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.support import web
+from tests.support.turns import before_each_end
 from warrenmq.broker.connection.jobs import QUEUES, RemoveQueues
 from warrenmq.server import app
 from warrenmq.testing import Broker
@@ -37,12 +38,7 @@ def test_what_a_stop_has_to_do_takes_many_turns(
 
         def begin() -> None:
             found = server.broker.vhosts["/"].queues
-
-            def counted(real: Callable[[], None] = server.end_turn) -> None:
-                left.append(len(found))
-                real()
-
-            monkeypatch.setattr(server, "end_turn", counted)
+            before_each_end(server, monkeypatch, lambda: left.append(len(found)))
             server.broker.services.jobs.waiting.append(RemoveQueues(dict.fromkeys(found.values(), True)))
 
         broker.call(begin)
@@ -63,12 +59,7 @@ def test_what_is_transient_is_forgotten_some_a_turn_by_stop_app(monkeypatch: pyt
             vhost = server.broker.vhosts["/"]
             for number in range(50):
                 vhost.declare_queue(f"q{number}", False, None, False, {})
-
-            def counted(real: Callable[[], None] = server.end_turn) -> None:
-                left.append(len(vhost.queues))
-                real()
-
-            monkeypatch.setattr(server, "end_turn", counted)
+            before_each_end(server, monkeypatch, lambda: left.append(len(vhost.queues)))
 
         broker.call(begin)
         by_stop_app(broker)

@@ -11,7 +11,7 @@ import pytest
 from tests.log.crash_points import Images, Violation, small
 from tests.log.cuts import Image, whole
 from tests.log.disk import SimulatedFiles
-from tests.log.replicas import Following, Leading, NumberedFiles, all_batches, content, led
+from tests.log.replicas import PARTS, Following, Leading, NumberedFiles, all_batches, content, led
 from tests.log.test_disk_model import BATCHES, whole_and_damaged
 from tests.log.world import State, World, found_state, same
 from warrenmq.log.epochs import KEY, KIND
@@ -68,8 +68,7 @@ def state_of(log: Log, recovered: Recovered) -> State:
 
 
 def changed(batch: ShippedBatch, **fields: object) -> ShippedBatch:
-    names = [name for name in ShippedBatch.__init__.__annotations__ if name != "return"]
-    return ShippedBatch(*[fields.get(name, getattr(batch, name)) for name in names])  # type: ignore[arg-type]
+    return ShippedBatch(*[fields.get(name, getattr(batch, name)) for name in PARTS])  # type: ignore[arg-type]
 
 
 def test_what_a_leader_wrote_is_on_the_followers_disk_and_is_the_same_log_when_it_leads() -> None:
@@ -318,6 +317,23 @@ def test_every_failing_operation_leaves_what_was_acknowledged_and_one_log_or_the
 # --- planted faults
 
 
+HEADER_PARTS = (
+    "segment",
+    "offset",
+    "epoch",
+    "synced_segment",
+    "synced_offset",
+    "number",
+    "first_record",
+    "records",
+    "messages",
+    "changes",
+    "crc",
+    "time",
+    "version",
+)
+
+
 class VerbatimFiles(NumberedFiles):
     """A planted fault: batches are written with the header that another node wrote, to whom all before was synced."""
 
@@ -328,8 +344,7 @@ class VerbatimFiles(NumberedFiles):
                 for log_id in self.log_ids():
                     header = read_batch_header(seed(log_id), part, 0)
                     if header is not None and header.offset > 0:
-                        names = [name for name in BatchHeader.__init__.__annotations__ if name != "return"]
-                        fields = {name: getattr(header, name) for name in names}
+                        fields = {name: getattr(header, name) for name in HEADER_PARTS}
                         fields.update(synced_segment=header.segment, synced_offset=header.offset)
                         part = batch_header(seed(log_id), BatchHeader(**fields))
             found.append(part)
