@@ -33,6 +33,7 @@ class Reach:
     body: Any = None
     locked: str | None = LOCKED
     refused: str | None = "Access refused."
+    query: str = ""
 
 
 QUEUE = "/queues/{vhost}/{name}"
@@ -50,6 +51,7 @@ CALLS = [
     Reach("GET", QUEUE + "/stream", None, LOCKED, REFUSED),
     Reach("GET", QUEUE + "/ledger", None, LOCKED, REFUSED),
     Reach("GET", QUEUE + "/peek", None, LOCKED, REFUSED),
+    Reach("GET", QUEUE + "/body", None, LOCKED, REFUSED, "?position=0"),
     Reach("GET", QUEUE + "/deaths", None, LOCKED, REFUSED),
     Reach("POST", QUEUE + "/move", {"target": "elsewhere"}, LOCKED, REFUSED),
     Reach("POST", QUEUE + "/copy", {"target": "elsewhere"}, LOCKED, REFUSED),
@@ -113,7 +115,7 @@ def test_every_call_about_a_queue_is_in_the_table() -> None:
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.method} {call.path}")
 def test_an_exclusive_queue_is_its_connections_alone(api: Api, owner: Connection, call: Reach) -> None:
     declare(owner, exclusive=True)
-    answer = api.ask(call.method, filled(call.path), call.body)
+    answer = api.ask(call.method, filled(call.path) + call.query, call.body)
     if call.locked is None:
         assert answer.status_code == 204
     else:
@@ -126,7 +128,7 @@ def test_a_queue_without_permission_is_out_of_reach(api: Api, owner: Connection,
     api.put("/users/stranger", {"password": "x", "tags": "management"})
     api.put("/permissions/%2F/stranger", {"configure": "^own", "write": "^own", "read": "^own"})
     declare(owner, exclusive=False)
-    answer = api.ask(call.method, filled(call.path), call.body, user=STRANGER)
+    answer = api.ask(call.method, filled(call.path) + call.query, call.body, user=STRANGER)
     if call.refused is None:
         assert answer.status_code == 204
     else:
