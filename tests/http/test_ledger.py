@@ -28,7 +28,7 @@ class Fault(planting.Fault):
 
 def counts_twice(right: Any, self: Any, entry: Any) -> None:
     right(self, entry)
-    self.acked += 1
+    self.deliveries.acked += 1
 
 
 FAULTS = (Fault("an acknowledgement counts twice", ClassicQueue.settle, counts_twice),)
