@@ -40,7 +40,8 @@ class Entry:
 
     @property
     def here(self) -> int:
-        return self.entered - self.left
+        """What the disk did not take has nothing but an end."""
+        return self.entered - self.left if self.entered else 0
 
     @property
     def held(self) -> int:
