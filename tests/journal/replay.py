@@ -40,8 +40,7 @@ class Entry:
 
     @property
     def here(self) -> int:
-        """What the disk did not take has nothing but an end."""
-        return self.entered - self.left if self.entered else 0
+        return self.entered - self.left
 
     @property
     def held(self) -> int:
