@@ -66,7 +66,7 @@ export function placed(graph) {
   made.setGraph({ rankdir: "LR", nodesep: 18, ranksep: 90, marginx: 20, marginy: 20 });
   made.setDefaultEdgeLabel(() => ({}));
   for (const node of graph.nodes) made.setNode(node.id, { width: Math.min(240, Math.max(130, node.name.length * 8 + 36)), height: 46 });
-  graph.edges.forEach((edge, n) => made.setEdge(edge.from, edge.to, { width: Math.min(120, (edge.words[0]?.length ?? 0) * 6.500), height: 14, labelpos: "c" }, String(n)));
+  graph.edges.forEach((edge, n) => made.setEdge(edge.from, edge.to, { width: Math.min(120, Math.max(40, (edge.words[0]?.length ?? 0) * 6.500)), height: 14, labelpos: "c" }, String(n)));
   layout(made);
   const places = new Map(graph.nodes.map(node => [node.id, made.node(node.id)]));
   const ways = new Map(made.edges().map(edge => [Number(edge.name), made.edge(edge)]));
