@@ -1,18 +1,25 @@
-"""For every test run: which build is tested, our pytest plugin when it is not installed, hypothesis's profile, and
-what can never run here is not collected (a skip is for what this machine lacks). A run of the pure tests alone imports
-the files alone that have some.
+"""For every test run: which build is tested, an environment that names no broker, our pytest plugin when it is not
+installed, hypothesis's profile, and what can never run here is not collected (a skip is for what this machine lacks). A
+run of the pure tests alone imports the files alone that have some.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import warrenmq
+from warrenmq.server.environment import PREFIX, TEST_PREFIXES
 from warrenmq.testing import plugin
+
+# Whoever runs the tests may have a broker of their own to which these variables lead, or which they set up.
+for name in [name for name in os.environ if name.startswith((PREFIX, "RABBITMQ_"))]:
+    if name != "WARREN_PURE" and not name.startswith(TEST_PREFIXES):
+        del os.environ[name]
 
 # A deadline and the check for slow inputs measure the machine. A test's own list of suppressed checks
 # replaces this one, so it names too_slow again (tests/house). A test that wants more examples than others takes a

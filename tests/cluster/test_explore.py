@@ -1,6 +1,6 @@
 """Small scopes to their end: no order of events violates what must hold, and planted faults are found by all orders.
 
-Under ``soak``: larger scopes, to their end or to as many states as WARREN_CLUSTER_STATES says.
+Under ``soak``: larger scopes, to their end or to as many states as WARREN_TEST_CLUSTER_STATES says.
 """
 
 from __future__ import annotations
@@ -119,6 +119,6 @@ def test_with_all_reductions_the_same_faults_are_found_as_with_none(scope: Numbe
     "scope", [(2, 2, 1, 2, 0), (2, 1, 2, 2, 0), (2, 2, 2, 2, 0), (3, 1, 1, 1, 0), (2, 2, 2, 2, 1), (3, 3, 2, 2, 0)]
 )
 def test_a_larger_scope_holds(scope: Numbers) -> None:
-    found = explore(Rules(), Scope(*scope), int(os.environ.get("WARREN_CLUSTER_STATES", "20000000")))
+    found = explore(Rules(), Scope(*scope), int(os.environ.get("WARREN_TEST_CLUSTER_STATES", "20000000")))
     print(f"\n{scope}: {found.states} states{', all there are' if found.whole else ''}", end="")
     assert (found.violation, found.way) == ("", [])

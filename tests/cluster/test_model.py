@@ -1,6 +1,7 @@
 """The protocol in its model: no seed of many violates what must hold, and every planted fault is found.
 
-Under ``soak``: ten million seeds (WARREN_CLUSTER_SEEDS; WARREN_CLUSTER_FIRST takes a run up again where it ended).
+Under ``soak``: ten million seeds (WARREN_TEST_CLUSTER_SEEDS; WARREN_TEST_CLUSTER_FIRST takes a run up
+again where it ended).
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def test_a_failing_seed_is_shrunk_to_what_matters_and_told() -> None:
 
 @pytest.mark.soak
 def test_nothing_committed_is_lost_in_ten_million_walks() -> None:
-    first = int(os.environ.get("WARREN_CLUSTER_FIRST", "100000"))
-    for piece in range(first, first + int(os.environ.get("WARREN_CLUSTER_SEEDS", "10000000")), 10 * PIECE):
+    first = int(os.environ.get("WARREN_TEST_CLUSTER_FIRST", "100000"))
+    for piece in range(first, first + int(os.environ.get("WARREN_TEST_CLUSTER_SEEDS", "10000000")), 10 * PIECE):
         none_fails(piece, piece + 10 * PIECE, 1 + piece // (10 * PIECE) % 2)
         print(f"\nno violation before seed {piece + 10 * PIECE}", end="", flush=True)

@@ -17,7 +17,7 @@ SWITCHES = (
     *("--disable-background-networking", "--disable-sync"),
 )
 PATIENCE = 60_000  # ms; no test is about how fast the machine is
-PICTURES = Path(os.environ.get("WARREN_PICTURES", ".make/console"))  # of every view, kept by the run
+PICTURES = Path(os.environ.get("WARREN_TEST_PICTURES", ".make/console"))  # of every view, kept by the run
 
 
 @contextmanager

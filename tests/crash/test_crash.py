@@ -10,7 +10,7 @@ import pytest
 from tests.crash.campaign import Campaign
 from tests.crash.faults import FAULTS, Fault
 
-SEED = int(os.environ.get("WARREN_SEED", "20260"))
+SEED = int(os.environ.get("WARREN_TEST_SEED", "20260"))
 
 
 def judged(campaign: Campaign) -> None:

@@ -398,6 +398,6 @@ def test_a_disk_that_does_not_sync_is_noticed() -> None:
 
 @pytest.mark.soak
 def test_many_random_histories_survive_power_cuts() -> None:
-    first = int(os.environ.get("WARREN_SEED", "1000"))
-    for seed in range(first, first + int(os.environ.get("WARREN_HISTORIES", "3000"))):
+    first = int(os.environ.get("WARREN_TEST_SEED", "1000"))
+    for seed in range(first, first + int(os.environ.get("WARREN_TEST_HISTORIES", "3000"))):
         history(seed, 300)

@@ -542,7 +542,6 @@ def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
         unlogged.publishing(who, number + n, route)
         unlogged.message(1 + id + n, header, exchange, keys)
         unlogged.message(1 + id + n, header, exchange, keys)  # for its second queue
-        unlogged.published()
         unlogged.entered(queue, position + n, address + n)
         unlogged.left(queue, address + n, cause)
         batch.reads.read(who, queue.number, position + n, number + n)

@@ -100,7 +100,7 @@ def judged(broker: BrokerProcess, before: int, count: int) -> None:
 
 @pytest.mark.soak
 def test_ten_million_messages_in_one_queue(broker: BrokerProcess) -> None:
-    count = int(os.environ.get("WARREN_BACKLOG", "10000000"))
+    count = int(os.environ.get("WARREN_TEST_BACKLOG", "10000000"))
     before = held(broker)
     fill(broker, ["q"], count)
     judged(broker, before, count)

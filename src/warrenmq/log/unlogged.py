@@ -70,15 +70,13 @@ class Unlogged:
         self._cause: i64 = 0
 
     def publishing(self, who: Named, number: i64, route: Named) -> None:
-        """What enters queues until ``published`` comes from there, and by this route."""
+        """What enters queues from now on comes from there, and by this route. Who puts messages into queues says so
+        before, here or by ``within``."""
         self._publisher = who
         self._number = number
         self._route = route
         self._told = 0
         self._untold = 0
-
-    def published(self) -> None:
-        self.publishing(NOBODY, 0, NOBODY)
 
     def within(self, route: Named) -> Entering:
         """What enters queues until ``back`` comes from the broker, by this route, perhaps while a publish is being put

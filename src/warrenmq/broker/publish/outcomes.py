@@ -58,8 +58,7 @@ def deliver(
     exchange.messages_in += 1
     exchange.messages_out += len(queues)
     route.messages += 1
-    tells_all = publishing.vhost.journal.telling_all > 0
-    if tells_all:
+    if publishing.vhost.journal.telling_all > 0:
         publishing.services.log.unlogged.publishing(publishing.sender.named, number, route)
     if promised:
         outcome = accept(publishing.services, message, queues, publishing.large_body)
@@ -89,8 +88,6 @@ def deliver(
                 publishing.tally.scheduled += 1
         elif outcome == ACCEPTED and message.batch:
             outcome = WAITING
-    if tells_all:
-        publishing.services.log.unlogged.published()
     if message.batch:
         publishing.teller.charge(message.batch, message.size)
     if number or outcome >= NO_ROUTE:  # else nobody is to be told anything
@@ -112,14 +109,11 @@ def keep(
     """Keep a message at a delayed exchange, which asks for nothing but a delay, and tell its publisher."""
     publishing.published += 1
     exchange.messages_in += 1
-    tells_all = publishing.vhost.journal.telling_all > 0
-    if tells_all:
+    if publishing.vhost.journal.telling_all > 0:
         publishing.services.log.unlogged.publishing(publishing.sender.named, number, NOBODY)
     outcome = publishing.broker.delay.keep_for(
         publishing.sender, message, exchange, delay, mandatory, number, publishing.large_body
     )
-    if tells_all:
-        publishing.services.log.unlogged.published()
     publishing.tally.scheduled += 1
     if message.batch:
         publishing.teller.charge(message.batch, message.size)
