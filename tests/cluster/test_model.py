@@ -31,7 +31,7 @@ FOUND = {
     "early-checkpoint": 1000,  # 18
     "shrink-early": 1000,  # 19
     "grow-late": 2000,  # 5
-    "hollow": 2000,  # 21
+    "emptied": 2000,  # 21
     "late-sync": 2000,  # 52
     "lost-change-is-done": 2000,  # 86
     "promise-in-doubt": 5000,  # 117

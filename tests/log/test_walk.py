@@ -55,7 +55,7 @@ def test_what_was_committed_is_in_every_later_leaders_log_for_many_seeds() -> No
     assert counts["cuts"] > 1000
 
 
-@pytest.mark.parametrize(("fault", "seeds"), [("early", 50), ("hollow", 200)])
+@pytest.mark.parametrize(("fault", "seeds"), [("early", 50), ("emptied", 200)])
 def test_a_planted_fault_is_found(fault: str, seeds: int) -> None:
     with pytest.raises(Violation):
         for seed in range(seeds):

@@ -119,7 +119,7 @@ class Sends(Shipping):
         self.host.leader_synced()
 
     def failed(self) -> bool:
-        if self.host.walk.fault == "hollow":
+        if self.host.walk.fault == "emptied":
             if self.node.leader is not None and self.node.member.synced >= self.node.leader.opening > 0:
                 self.node.member.cut(self.node.member.synced)
                 self.host.walk.taken_back(self.node.member.epochs.last(), self.node.member.end)

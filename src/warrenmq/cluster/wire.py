@@ -38,9 +38,22 @@ PIECE: Final = 13
 INSTALL: Final = 14
 
 NAMES: Final = (
-    "nothing", "open", "proof", "hello", "welcome", "too old", "batch", "ack", "beat", "bye", "resign", "refuse",
-    "snapshot", "piece", "install",
-)  # fmt: skip
+    "nothing",
+    "open",
+    "proof",
+    "hello",
+    "welcome",
+    "too old",
+    "batch",
+    "ack",
+    "beat",
+    "bye",
+    "resign",
+    "refuse",
+    "snapshot",
+    "piece",
+    "install",
+)
 
 HEADER: Final = struct.Struct("<B3xII")
 SHORT: Final = 1 << 10  # before the other side is known
@@ -49,8 +62,22 @@ PIECES: Final = 8 << 20
 BATCHES: Final = 1 << 30
 SEGMENTS: Final = (1 << 31) - 1
 MOST: Final = (
-    0, SHORT, SHORT, RARE, RARE, RARE, BATCHES, RARE, RARE, RARE, RARE, RARE, 64 << 20, PIECES, 64 << 20,
-)  # fmt: skip
+    0,
+    SHORT,
+    SHORT,
+    RARE,
+    RARE,
+    RARE,
+    BATCHES,
+    RARE,
+    RARE,
+    RARE,
+    RARE,
+    RARE,
+    64 << 20,
+    PIECES,
+    64 << 20,
+)
 
 _BATCH: Final = struct.Struct("<14q")
 _ACK: Final = struct.Struct("<qq")
@@ -120,9 +147,21 @@ def frame(kind: int, payload: bytes) -> bytes:
 def batch(epoch: int, commit: int, one: ShippedBatch) -> list[bytes]:
     """From the leader of ``epoch``; the batch's own may be an earlier one. In pieces, so that nothing is copied."""
     fields = _BATCH.pack(
-        epoch, commit, one.follows, one.segment, one.offset, one.epoch, one.number, one.first_record, one.records,
-        len(one.messages), len(one.changes), one.time, 0, one.sum,
-    )  # fmt: skip
+        epoch,
+        commit,
+        one.follows,
+        one.segment,
+        one.offset,
+        one.epoch,
+        one.number,
+        one.first_record,
+        one.records,
+        len(one.messages),
+        len(one.changes),
+        one.time,
+        0,
+        one.sum,
+    )
     length = len(fields) + len(one.messages) + len(one.changes)
     return [HEADER.pack(BATCH, length, crc32(fields)) + fields, one.messages, one.changes]
 
@@ -148,9 +187,18 @@ def read_batch(payload: bytes) -> BatchSaid:
         raise WireError("a batch at a place that no log has")
     middle = _BATCH.size + messages
     shipped = ShippedBatch(
-        fields[2], fields[3], fields[4], fields[5], fields[6], fields[7], fields[8],
-        payload[_BATCH.size : middle], payload[middle:], fields[13], fields[11],
-    )  # fmt: skip
+        fields[2],
+        fields[3],
+        fields[4],
+        fields[5],
+        fields[6],
+        fields[7],
+        fields[8],
+        payload[_BATCH.size : middle],
+        payload[middle:],
+        fields[13],
+        fields[11],
+    )
     return BatchSaid(fields[0], fields[1], shipped)
 
 

@@ -303,18 +303,18 @@ class StaleEpoch(Rules):
         return ObedientFollower(member)
 
 
-class HollowLeader(Leader):
+class EmptyingLeader(Leader):
     """A leader that empties out what it could not write though others have it."""
 
     def may_replace(self) -> bool:
         return True
 
 
-class Hollow(Rules):
+class Emptying(Rules):
     """A position is written twice in an epoch, after the first was shipped."""
 
     def leader(self, member: Member, config: Config) -> Leader:
-        return HollowLeader(member, config, self.min_in_sync)
+        return EmptyingLeader(member, config, self.min_in_sync)
 
 
 class EarlyCheckpointMember(Member):
@@ -483,7 +483,7 @@ FAULTS: dict[str, Rules] = {
     "watermark": Watermark(),
     "by-position": ByPosition(),
     "stale-epoch": StaleEpoch(),
-    "hollow": Hollow(),
+    "emptied": Emptying(),
     "early-checkpoint": EarlyCheckpoint(),
     "lost-change-is-refused": LostChangeIsRefused(),
     "lost-change-is-done": LostChangeIsDone(),

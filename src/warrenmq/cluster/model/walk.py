@@ -12,11 +12,37 @@ from warrenmq.cluster.model.world import KINDS, World
 from warrenmq.cluster.rules import Rules
 
 WEIGHTS = {
-    "append": 24, "sync": 40, "ship": 40, "to follower": 40, "to leader": 40, "look": 8, "etcd": 24, "answer": 24,
-    "lose": 2, "campaign": 6, "unanswered": 4, "connect": 20, "drop": 4, "admit": 16, "floor": 2, "kill": 2, "power": 2,
-    "boot": 8, "break": 4, "disk fails": 1, "stall": 1, "cut off": 2, "damage": 1, "wipe": 1, "roll back": 2,
-    "restore": 1, "put back": 1, "recover": 2, "absorb": 2, "resign": 1,
-}  # fmt: skip
+    "append": 24,
+    "sync": 40,
+    "ship": 40,
+    "to follower": 40,
+    "to leader": 40,
+    "look": 8,
+    "etcd": 24,
+    "answer": 24,
+    "lose": 2,
+    "campaign": 6,
+    "unanswered": 4,
+    "connect": 20,
+    "drop": 4,
+    "admit": 16,
+    "floor": 2,
+    "kill": 2,
+    "power": 2,
+    "boot": 8,
+    "break": 4,
+    "disk fails": 1,
+    "stall": 1,
+    "cut off": 2,
+    "damage": 1,
+    "wipe": 1,
+    "roll back": 2,
+    "restore": 1,
+    "put back": 1,
+    "recover": 2,
+    "absorb": 2,
+    "resign": 1,
+}
 """How often each kind of thing happens, of ``sum`` steps."""
 
 TABLE: list[int] = [kind for kind in range(len(KINDS)) for _ in range(WEIGHTS[KINDS[kind]])]
