@@ -17,9 +17,8 @@ import logging.handlers
 import sys
 import time
 from collections import deque
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 ROOT = "warrenmq"
 REMEMBERED = 1000  # lines that are shown to whoever asks
@@ -28,6 +27,7 @@ LONGEST = 4096  # characters of such a line
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _NEEDS_QUOTES = frozenset(' "=\\')
 _FIELDS = "warren_fields"
+_READABLE = json.JSONEncoder(ensure_ascii=False)
 
 
 class Events:
@@ -55,7 +55,7 @@ class Events:
     def _write(self, level: int, event: str, fields: dict[str, object], exception: bool = False) -> None:
         if self.logger.isEnabledFor(level):
             # The message holds the fields too, so that a host's own format, caplog say, shows them.
-            shown = " ".join([event, *(f"{name}={quoted(value)}" for name, value in fields.items())])
+            shown = " ".join([event, *[f"{name}={quoted(value)}" for name, value in fields.items()]])
             self.logger.log(level, "%s", shown, extra={_FIELDS: (event, fields)}, exc_info=exception)
 
 
@@ -70,14 +70,14 @@ def quoted(value: object) -> str:
     if text and printable and _NEEDS_QUOTES.isdisjoint(text):
         return text
     # characters that are none, or turn a line around, or break it, are escaped; others stay readable
-    return json.dumps(text, ensure_ascii=not printable)
+    return _READABLE.encode(text) if printable else json.dumps(text)
 
 
 class TextFormat(logging.Formatter):
     """Lines for people: time, level, event, then name=value."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = f"{_time(record)} {record.levelname.lower()} {_one_line(record)}"
+        line = f"{_moment(record.created)} {record.levelname.lower()} {_one_line(record.getMessage())}"
         if record.exc_info:
             line += f" traceback={quoted(self.formatException(record.exc_info))}"
         return line
@@ -88,15 +88,14 @@ class JsonFormat(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         event, fields = getattr(record, _FIELDS, (record.getMessage(), {}))
-        entry = {"time": _time(record), "level": record.levelname.lower(), "event": event, **fields}
+        entry = {"time": _moment(record.created), "level": record.levelname.lower(), "event": event, **fields}
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
         line = json.dumps(entry, default=str, ensure_ascii=False)
         return line if line.isprintable() else json.dumps(entry, default=str)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line that was written. ``number``: the first since the start of the process is 1."""
 
     number: int
@@ -112,16 +111,23 @@ class Recent(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lines: deque[Line] = deque(maxlen=REMEMBERED)
+        self._kept: deque[tuple[int, float, str, str, str]] = deque(maxlen=REMEMBERED)
         self._number = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        event, _ = getattr(record, _FIELDS, (record.name, {}))
-        text = _one_line(record).removeprefix(f"{event} ")
+        event, _ = getattr(record, _FIELDS, (record.name, None))
+        text = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
-            text += f" exception={quoted(repr(record.exc_info[1]))}"
+            text = f"{_one_line(text)} exception={quoted(repr(record.exc_info[1]))}"
         self._number += 1
-        self.lines.append(Line(self._number, _time(record), record.levelname.lower(), event, text[:LONGEST]))
+        self._kept.append((self._number, record.created, record.levelname, event, text[: len(event) + 1 + LONGEST]))
+
+    def lines(self) -> list[Line]:
+        """They are made for whoever asks, since nearly all are forgotten unasked."""
+        return [
+            Line(number, _moment(created), level.lower(), event, _one_line(text).removeprefix(f"{event} ")[:LONGEST])
+            for number, created, level, event, text in list(self._kept)
+        ]
 
 
 RECENT = Recent()
@@ -139,6 +145,7 @@ def configure(level: str, format: str, stream: IO[str] | None = None, file: Path
     else:
         handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormat() if format == "json" else TextFormat())
+    _leave_out_what_no_line_shows()
     before = list(logging.getLogger(ROOT).handlers)
     for name in (ROOT, "uvicorn", "asyncio"):
         logger = logging.getLogger(name)
@@ -153,10 +160,26 @@ def configure(level: str, format: str, stream: IO[str] | None = None, file: Path
             old.close()
 
 
-def _time(record: logging.LogRecord) -> str:
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z"
+def _leave_out_what_no_line_shows() -> None:
+    """Which line of source, thread and process logged it: to find that out costs more than the rest of a line."""
+    logging._srcfile = None  # as its documentation says
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 
 
-def _one_line(record: logging.LogRecord) -> str:
-    text = record.getMessage()
+class _Second:
+    """The second of the last line, in words: most lines of a busy broker have that of the line before."""
+
+    last: tuple[int, str] = (-1, "")
+
+
+def _moment(created: float) -> str:
+    second = int(created)
+    last, text = _Second.last
+    if second != last:
+        text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+        _Second.last = second, text
+    return f"{text}.{int((created - second) * 1000):03d}Z"
+
+
+def _one_line(text: str) -> str:
     return text if text.isprintable() else json.dumps(text)

@@ -32,7 +32,7 @@ async def log(call: Call) -> list[LogLine]:
     least = LEVELS.index(level)
     wanted = [
         one
-        for one in list(RECENT.lines)
+        for one in RECENT.lines()
         if (LEVELS.index(one.level) if one.level in LEVELS else len(LEVELS)) >= least
         and text in f"{one.event} {one.text}".lower()
     ]
