@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+
+from warrenmq.broker.services.tally import Tally
+from warrenmq.server import process
+from warrenmq.server.background import Background
 
 TURNS = """
 import sys
@@ -23,6 +29,22 @@ for _ in range(20):
 sys._debugmallocstats()
 """
 
+LET_GO = """
+import decimal, json, sqlite3, ssl, zlib
+from warrenmq.server.process import let_go_of_code
+
+def octets():
+    with open("/proc/self/status") as status:
+        (line,) = [line for line in status if line.startswith("RssFile")]
+    return int(line.split()[1])
+
+json.dumps(ssl.OPENSSL_VERSION + str(zlib.crc32(b"")) + sqlite3.sqlite_version)
+before = octets()
+let_go_of_code()
+after = octets()
+print(before, after, json.loads(json.dumps(float(decimal.Decimal("1.5")))))
+"""
+
 
 @pytest.mark.skipif(sys.implementation.name != "cpython", reason="about CPython's allocator")
 def test_a_turns_small_objects_find_room_that_python_did_not_give_back() -> None:
@@ -30,3 +52,31 @@ def test_a_turns_small_objects_find_room_that_python_did_not_give_back() -> None
     counts = re.findall(r"# arenas reclaimed\s*=\s*([\d,]+)", run.stderr)
     before, after = (int(count.replace(",", "")) for count in counts)
     assert after == before
+
+
+def test_room_is_kept_once_messages_come_in_numbers_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[int] = []
+    waiting: list[Callable[[], object]] = []
+    tally = Tally()
+    monkeypatch.setattr(process, "keep_room", lambda: kept.append(int(tally.published)))
+
+    class Later(Background):
+        def __init__(self) -> None:
+            pass
+
+        def later(self, seconds: float, what: str, work: Callable[[], object]) -> Any:  # noqa: ARG002
+            waiting.append(work)
+
+    process.keep_room_when_busy(Later(), tally)
+    for published in (0, 9_999, 10_000):
+        tally.published = published
+        waiting.pop()()
+    assert kept == [10_000] and not waiting
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux maps files so")
+def test_code_that_was_let_go_runs_again() -> None:
+    """And less of it is in memory than before."""
+    run = subprocess.run([sys.executable, "-c", LET_GO], capture_output=True, text=True, check=True, timeout=60)
+    before, after, answer = run.stdout.split()
+    assert int(after) < int(before) and answer == "1.5"

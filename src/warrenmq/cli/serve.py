@@ -152,7 +152,8 @@ async def _serve(
     on_hangup = Hangup(server, supervisor, reread, _has_terminal(), lambda: _on_signal(signal.SIGHUP, reason, stop))
     loop.add_signal_handler(signal.SIGHUP, on_hangup.run)
     process.settle_garbage(server.watchdog.collections)
-    process.keep_room()
+    process.let_go_of_code()
+    process.keep_room_when_busy(server.background, server.broker.services.tally)
     print(start_block(server, settings), flush=True)
     try:
         with _ready_file(server, settings):

@@ -14,6 +14,8 @@ from warrenmq.log.files import Files
 from warrenmq.log.manifest import NAME, Manifest, write_beside
 from warrenmq.log.runner import Task
 
+PIECE: Final = 64 * 1024  # of the room held back
+
 
 @final
 class LedgerBlock:
@@ -83,6 +85,14 @@ class Removal(Task):
             self.files.unlink(self.folder + "/" + name)
 
 
+def _zeros(length: i64) -> list[bytes]:
+    """The same few again and again: what is that long and used once would stay with the process."""
+    piece = bytes(PIECE)
+    pieces = [piece] * (length // PIECE)
+    pieces.append(piece[: length % PIECE])
+    return pieces
+
+
 @final
 class Reserve(Task):
     """The task of holding room back: written, not synced: a full disk takes it from the page cache as well."""
@@ -96,7 +106,7 @@ class Reserve(Task):
     def work(self) -> None:
         descriptor = self.files.create(self.path)
         try:
-            self.files.write(descriptor, [bytes(self.length)], 0)
+            self.files.write(descriptor, _zeros(self.length), 0)
         except OSError:
             self.files.unlink(self.path)
             raise

@@ -13,11 +13,16 @@ import gc
 import sys
 from collections.abc import Callable
 
+from warrenmq.broker.services.tally import Tally
+from warrenmq.server.background import Background
 from warrenmq.server.watchdog import Collections
 
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 _MIB = 1024 * 1024
 _ROOM = 4 * _MIB
+_BUSY = 10_000  # messages, until a broker is no idle one
+_SOON = 1.0
+_MADV_DONTNEED = 4
 _SMALL = bytes(448)  # close to the largest that Python's own allocator takes
 _kept: list[bytes] = []
 
@@ -53,6 +58,18 @@ def settle_garbage(collections: Collections) -> None:
     gc.callbacks.append(collections.happened)
 
 
+def keep_room_when_busy(background: Background, tally: Tally) -> None:
+    """Once messages come in numbers: a broker that idles is as small as it can be."""
+
+    def look() -> None:
+        if tally.published >= _BUSY:
+            keep_room()
+        else:
+            background.later(_SOON, "room for small objects", look)
+
+    look()
+
+
 def keep_room() -> None:
     """Have Python keep some room for small objects.
 
@@ -62,6 +79,28 @@ def keep_room() -> None:
     """
     small = [_SMALL[1:] for _ in range(_ROOM // len(_SMALL))]
     _kept.extend(small[:: _MIB // 2 // len(_SMALL)])
+
+
+def let_go_of_code() -> None:
+    """After start-up: what of the libraries' code ran once, to make hundreds of modules, need not stay in memory.
+
+    What is needed again comes back by itself from the system's cache of the file. Nothing is lost by it: code is never
+    written to, unlike data of a library that can only be read once it is set up, so of all mappings of files only those
+    are let go that may be executed and not written.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    try:
+        madvise = ctypes.CDLL("libc.so.6").madvise
+        with open("/proc/self/maps") as maps:
+            lines = maps.read().splitlines()
+    except (OSError, AttributeError):
+        return
+    for line in lines:
+        place, rights, _, _, _, *path = line.split(maxsplit=5)
+        if rights == "r-xp" and path and path[0].startswith("/"):
+            first, end = (int(one, 16) for one in place.split("-"))
+            madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), _MADV_DONTNEED)
 
 
 def raise_descriptor_limit() -> None:

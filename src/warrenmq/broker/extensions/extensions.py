@@ -8,7 +8,6 @@ outside code cannot subclass it and is only ever asked for its attributes.
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import entry_points
 
 
 class ExtensionError(ValueError):
@@ -50,6 +49,8 @@ def _imported(kind: str, name: str) -> object:
 
 
 def _from_entry_point(kind: str, group: str, name: str) -> object:
+    from importlib.metadata import entry_points  # two megabytes with all that it imports, and seldom asked
+
     known = entry_points(group=group)
     for entry in known:
         if entry.name == name:
