@@ -20,7 +20,7 @@ ALLOWED = (
     ("http/[dempw]*.py", "variable *", "fields of models: msgspec writes them, and names of theirs are RabbitMQ's"),
     ("http/objects/explain.py", "variable *", "fields of its model: msgspec writes them"),
     ("http/*.py", "attribute *", "fields of models that are filled in later"),
-    ("http/web.py", "* capture_signals", "uvicorn calls it; the broker handles signals"),
+    ("http/accepting.py", "* capture_signals", "uvicorn calls it; the broker handles signals"),
     ("cli/*.py", "function *", "commands: typer finds them by their decorator"),
     ("cli/_groups.py", "attribute __*__", "typer reads them"),
     ("bench/stalls.py", "function *", "cases: a decorator puts them into the table"),

@@ -19,6 +19,8 @@ from tests.support.brokers import RunningBroker, start_warren
 
 #: Spark jobs and the show with Spark, which tests/spark runs; and rabbitmqctl's own verbs (tests/moving)
 ELSEWHERE = {path for path in ALL if path.split()[0] in ("pipeline", "demo", "ctl")}
+#: needs several nodes (tests/cluster)
+IN_A_CLUSTER = {path for path in ALL if path.split()[0] == "cluster"}
 NOBODY = "amqp://127.0.0.1:1/"
 
 
@@ -137,7 +139,7 @@ def lines(text: str) -> list[str]:
 
 
 def test_the_lines_are_of_every_command() -> None:
-    assert {named(line) for line in lines(GOOD)} - {"version"} == set(ALL) - ELSEWHERE - {"damaged drop"}
+    assert {named(line) for line in lines(GOOD)} - {"version"} == set(ALL) - ELSEWHERE - IN_A_CLUSTER - {"damaged drop"}
     assert {named(line) for line in lines(BAD)} - {"version", "serve"} == set(ALL) - {"demo", "doctor", "ctl"}
 
 
@@ -226,6 +228,7 @@ explain nowhere k
 where --since nonsense
 whatif {folder}/file
 ledger --queue nowhere
+cluster status
 top nonsense
 top --vhost nowhere --json
 watch queue nowhere

@@ -73,6 +73,7 @@ TASKS: dict[str, tuple[Entry, ...]] = {
     ),
     "Look after a broker": (
         Entry("ctl", "ctl.command", "rabbitmqctl's verbs (`warren ctl help` lists them)"),
+        Entry("cluster", "cluster.command", "several nodes with one log: who leads, and how far everybody is"),
         Entry("backup", "backup", "copy the data folder of a running broker"),
         Entry("damaged", "damaged", "messages that are damaged on disk: list and drop them"),
         Entry("log", "log.command", "inspect, verify, salvage and copy a data folder"),

@@ -178,15 +178,27 @@ async def _serve_in_cluster(
     nodes have."""
     from warrenmq.cluster.glue.node import NodeHost
     from warrenmq.cluster.glue.security import Security
+    from warrenmq.http.following import FollowerWeb
     from warrenmq.http.web import WebServer
     from warrenmq.log.format import LogError
     from warrenmq.server.app import Server
+    from warrenmq.server.listening import addresses
+    from warrenmq.server.tls_files import CertificateError
+    from warrenmq.server.web_sockets import listen_for_web
 
     began = time.monotonic()
+    try:
+        sockets = listen_for_web(settings)
+    except OSError as error:
+        raise address_error(error, settings) from error
     host = NodeHost(settings, Security(settings))
     ending.over = host.over
     try:
+        web = FollowerWeb(settings, host.background, host.standing)
+        host.web_listens(addresses(sockets.plain), addresses(sockets.secure), web.hand_over)
         await host.start()
+    except CertificateError as error:
+        raise CannotStart(str(error)) from None
     except LogError as error:
         raise CannotStart(str(error)) from None
     except OSError as error:
@@ -196,6 +208,7 @@ async def _serve_in_cluster(
             "--cluster-host and --cluster-port"
         ) from None
     print(f"Warren is a node of the cluster {settings.cluster}, {host.name} at {shown(host.address)}.", flush=True)
+    web.start(sockets)
     supervisor.ready("following")
     supervisor.keep_alive(host.background)
     await ending.wait(host.leads)
@@ -209,6 +222,7 @@ async def _serve_in_cluster(
         else:
             starting.cancel()
     if not ending.replaced():
+        await web.stop()
         await host.stop()
         return
     host.let_go(host.over.result())

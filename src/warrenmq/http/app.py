@@ -28,6 +28,7 @@ from warrenmq.http.endpoint import Call, Endpoint, Json, NoContent
 from warrenmq.http.errors import ApiError, bad_request, not_found, of_amqp
 from warrenmq.http.listing import plain_list
 from warrenmq.http.metrics.routes import routes as metrics_routes
+from warrenmq.http.node.cluster import routes as cluster_routes
 from warrenmq.http.protocol import origin
 from warrenmq.http.protocol.headers import SafeHeaders
 from warrenmq.http.table import ENDPOINTS
@@ -46,6 +47,7 @@ def create_app(bridge: Bridge) -> Starlette:
             Route("/healthz", api.healthz, methods=["GET"]),
             Route("/readyz", api.readyz, methods=["GET"]),
             *metrics_routes(bridge),
+            *cluster_routes(bridge.standing),
             Route("/api/openapi.json", api.openapi, methods=["GET"]),
             Route("/api", api.dispatch, methods=VERBS),
             Route("/api/{rest:path}", api.dispatch, methods=VERBS),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from warrenmq.broker.connection.connection import Connection
     from warrenmq.broker.vhost.vhost import VHost
     from warrenmq.server.app import Server
+    from warrenmq.server.standing import Standing
 
 ADMINISTRATOR = "administrator"
 MONITORING = "monitoring"
@@ -40,11 +41,15 @@ MANAGEMENT_TAGS = frozenset({"management", POLICYMAKER, MONITORING, ADMINISTRATO
 class Bridge:
     """The handlers' view of the broker: changes that wait for the disk, listings in slices, listeners."""
 
-    def __init__(self, server: Server, history: History | None = None) -> None:
+    def __init__(
+        self, server: Server, history: History | None = None, http_connections: HttpConnections | None = None
+    ) -> None:
         self.server = server
         self.broker: Broker = server.broker
         self.access: Access = server.broker.registry.access
-        self.http_connections = HttpConnections(lambda: server.settings.http_connection_max)
+        if http_connections is None:
+            http_connections = HttpConnections(lambda: server.settings.http_connection_max)
+        self.http_connections = http_connections
         self.history = History() if history is None else history
         self.transfers = Transfers(self)
         self.sessions = Sessions(self.access)
@@ -127,6 +132,11 @@ class Bridge:
         return bool(self.server.listeners)
 
     # -- looking
+
+    def standing(self) -> Standing | None:
+        """How the nodes of the cluster stand; None where there is no cluster."""
+        cluster = self.server.cluster
+        return None if cluster is None else cluster.standing()
 
     def rates(self, kind: str, vhost: str, name: str) -> Rates:
         """What was sampled of one object."""

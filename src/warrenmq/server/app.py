@@ -38,11 +38,13 @@ from warrenmq.server.limits import set_memory_limit, set_offers
 from warrenmq.server.listening import BACKLOG, Address, addresses, hold, listen
 from warrenmq.server.logging import events
 from warrenmq.server.memory import give_back, memory_total, resident_bytes
+from warrenmq.server.standing import Standing
 from warrenmq.server.tls import TlsListener
 from warrenmq.server.tls_files import https_context, tls_context
 from warrenmq.server.transport import ClientTransport
 from warrenmq.server.turns import Turns
 from warrenmq.server.watchdog import Watchdog
+from warrenmq.server.web_sockets import WebSockets, listen_for_web
 
 END = object()
 STEPS = 100  # of a long piece of work in one turn; a step takes some ten microseconds, at most a few hundred
@@ -76,8 +78,8 @@ class ServerNotes(Notes):
 class Web:
     """What serves HTTP beside the broker; given from outside, so that nothing here knows of it."""
 
-    def start(self, sockets: list[socket.socket], secure: list[socket.socket], metrics: list[socket.socket]) -> None:
-        """Serve on all; on the second over TLS, with the server's ``https``, on the third the metrics alone."""
+    def start(self, sockets: WebSockets) -> None:
+        """Serve on all; on the secure ones over TLS, with the server's ``https``, on the third the metrics alone."""
         raise NotImplementedError
 
     async def stop(self) -> None:
@@ -99,8 +101,16 @@ class Cluster:
         """Returns when clients may come."""
         raise NotImplementedError
 
+    async def web_sockets(self) -> WebSockets:
+        """Where HTTP was served while this node followed; nobody takes connections there any more."""
+        raise NotImplementedError
+
     def listening(self) -> None:
         """Clients come, at the addresses that the server has."""
+        raise NotImplementedError
+
+    def standing(self) -> Standing:
+        """How all nodes stand."""
         raise NotImplementedError
 
 
@@ -247,23 +257,16 @@ class Server:
     async def _listen(self) -> None:
         await self.listen_for_clients()
         if self._make_web is not None:
-            settings = self.settings
-            hosts = settings.http_host or settings.host
-            secure: list[socket.socket] = []
-            if settings.https_port is not None:
-                self.https = https_context(settings)
-                secure = listen(hosts, settings.https_port)
-                self.https_addresses = addresses(secure)
+            if self.settings.https_port is not None:
+                self.https = https_context(self.settings)
             self.web = self._make_web(self)
-            sockets = [] if settings.http_port is None else listen(hosts, settings.http_port)
-            self.http_addresses = addresses(sockets)
+            found = listen_for_web(self.settings) if self.cluster is None else await self.cluster.web_sockets()
+            self.http_addresses = addresses(found.plain)
+            self.https_addresses = addresses(found.secure)
+            self.metrics_addresses = addresses(found.metrics)
             self.broker.node.http_port = self.http_addresses[0][1] if self.http_addresses else 0
             self.broker.node.https_port = self.https_addresses[0][1] if self.https_addresses else 0
-            metrics: list[socket.socket] = []
-            if settings.metrics_port is not None:
-                metrics = listen(settings.metrics_host or hosts, settings.metrics_port)
-                self.metrics_addresses = addresses(metrics)
-            self.web.start(sockets, secure, metrics)
+            self.web.start(found)
 
     async def listen_for_clients(self) -> None:
         """AMQP, and AMQP over TLS. Called again after ``stop_app``, it listens where it listened before."""

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 Address = tuple[str, int]
 
 EVERYWHERE = {"::": ["0.0.0.0", "::"]}
+WILDCARDS = ("0.0.0.0", "::")
 WITHOUT_IPV6 = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 GENERIC_IPV6 = ("::", "::1")  # what every machine with IPv6 has
 BACKLOG = 1024  # clients that wait to be accepted

@@ -20,6 +20,7 @@ class Host:
 
     settings: Settings
     name: str
+    prefix: str  # of everything in etcd that is this cluster's
     ttl: float
     loop: asyncio.AbstractEventLoop
     background: Background
@@ -62,4 +63,8 @@ class Host:
         raise NotImplementedError
 
     def etcd_answers(self, now: float) -> bool:
+        raise NotImplementedError
+
+    def listens(self) -> bool:
+        """Whether clients may come here."""
         raise NotImplementedError

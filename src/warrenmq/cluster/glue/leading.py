@@ -21,6 +21,7 @@ from warrenmq.cluster.leader import Leader
 from warrenmq.cluster.wire import Life, PieceSaid
 from warrenmq.log import snapshot
 from warrenmq.log.format import LogError
+from warrenmq.log.histogram import DISK_TIMES, Histogram
 from warrenmq.log.log import Log
 from warrenmq.log.shipping import ShippedBatch, Shipping
 from warrenmq.server.app import Server
@@ -87,6 +88,8 @@ class Leading(Shipping):
         self.floored = self.beaten = self.began
         self.commit_before = 0
         self._inside = 0
+        self.commit_waits = Histogram(DISK_TIMES)
+        self._submitted: deque[tuple[int, float]] = deque()  # the end of each batch that is not committed, and when
 
     # --- the log
 
@@ -98,8 +101,10 @@ class Leading(Shipping):
         self.recent_octets += int(batch.size())
         while self.recent_octets > RECENT and len(self.recent) > 1:
             self.recent_octets -= int(self.recent.pop(next(iter(self.recent))).size())
+        now = time.monotonic()
+        self._submitted.append((end, now))
         if not self.unsynced_since:
-            self.unsynced_since = time.monotonic()
+            self.unsynced_since = now
         self._inside += 1
         try:
             self.host.node.append(0, end - self.member.end)
@@ -123,6 +128,8 @@ class Leading(Shipping):
         before = self.member.end
         self.host.node.disk_failed()
         if not self.host.node.over and self.member.end < before:
+            while self._submitted and self._submitted[-1][0] > self.member.end:
+                self._submitted.pop()
             for first in [one for one in self.recent if one >= self.member.end]:
                 self.recent_octets -= int(self.recent.pop(first).size())
             self.unsynced_since = 0.0
@@ -130,6 +137,9 @@ class Leading(Shipping):
         return not self.host.node.over
 
     def committed(self, end: int) -> None:
+        now = time.monotonic()
+        while self._submitted and self._submitted[0][0] <= end:
+            self.commit_waits.add(int((now - self._submitted.popleft()[1]) * 1e6), 1)
         self._tell(lambda: self.log.committed_to(end))
 
     def promised(self, end: int) -> None:
@@ -363,6 +373,13 @@ class Leading(Shipping):
         """Batches that a node will ask for when it is back."""
         if self.server is not None:
             self.log.hold_back(min(self.reached.values(), default=-1), KEEP)
+
+    def batches_behind(self, position: int) -> int | None:
+        """How many batches somebody lacks who has everything before this position; None: more than are remembered."""
+        oldest = next(iter(self.recent), self.member.end)
+        if position < oldest:
+            return None
+        return sum(first >= position for first in reversed(self.recent))
 
     def everybody_has_all(self) -> bool:
         others = self.leader.proposals.base.in_sync - {self.member.node}

@@ -32,6 +32,9 @@ class Members:
                 self._known[number] = value if isinstance(value, dict) else {}
         return wrong
 
+    def numbers(self) -> list[int]:
+        return list(self._known)
+
     def name_of(self, node: int) -> str:
         return str(self._known.get(node, {}).get("name", shown(node)))
 
@@ -44,6 +47,13 @@ class Members:
         """Where clients reach it while it leads."""
         known = self._known.get(node, {})
         return self._places(known.get("amqp")) + self._places(known.get("http"))
+
+    def amqp_of(self, node: int) -> list[Place]:
+        return self._places(self._known.get(node, {}).get("amqp"))
+
+    def url_of(self, node: int) -> str:
+        """Its HTTP; empty where it has none, or has not said."""
+        return str(self._known.get(node, {}).get("url", ""))
 
     def _places(self, listed: object) -> list[Place]:
         found = []

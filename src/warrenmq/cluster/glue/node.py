@@ -14,6 +14,7 @@ import os
 import secrets
 import socket
 import time
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -47,6 +48,7 @@ from warrenmq.cluster.glue.leading import Leading
 from warrenmq.cluster.glue.link import Link, Owner
 from warrenmq.cluster.glue.members import Members
 from warrenmq.cluster.glue.security import Security
+from warrenmq.cluster.glue.standing import Epoch, gathered
 from warrenmq.cluster.glue.store import Store
 from warrenmq.cluster.handshake import NONCE, Handshake
 from warrenmq.cluster.messages import Ack, Batches, Hello, Message, TooOld, Welcome
@@ -64,7 +66,11 @@ from warrenmq.log.settings import LogSettings
 from warrenmq.server.app import Cluster, Server
 from warrenmq.server.background import Background, Periodic
 from warrenmq.server.config import Settings
+from warrenmq.server.listening import WILDCARDS, Address
+from warrenmq.server.listening import shown as place
 from warrenmq.server.logging import events
+from warrenmq.server.standing import Standing
+from warrenmq.server.web_sockets import WebSockets
 
 TICK = 0.05
 CALL_PATIENCE = 1.0  # seconds until a call of etcd has no answer
@@ -74,6 +80,9 @@ STRANGER = 5.0  # seconds they have for it
 GRACE = 300.0  # seconds in which a start as a leader may hold the event loop
 LAST_ACKS = 2.0  # seconds a leader that is stopped waits for its followers to have everything
 MARK = "cluster.json"
+
+
+HandOver = Callable[[], Awaitable[WebSockets]]
 
 
 class Ears(ReplicaListener):
@@ -126,6 +135,10 @@ class NodeHost(Host, Owner, Cluster):
         self._ticking: Periodic | None = None
         self._stopping = False
         self._commit_told = 0
+        self._epoch = Epoch()
+        self._http: tuple[list[Address], list[Address]] = ([], [])  # where it serves HTTP, and HTTPS
+        self._hand_over: HandOver
+        self._listens = False
 
     # --- start and end
 
@@ -240,7 +253,24 @@ class NodeHost(Host, Owner, Cluster):
 
     def listening(self) -> None:
         self._starting_since = 0.0
+        self._listens = True
         self.keeper.say(self._life(), {self.prefix + "members/" + shown(self.replica.node): self._life()})
+
+    # --- what is told of it
+
+    def web_listens(self, http: list[Address], https: list[Address], hand_over: HandOver) -> None:
+        """Where HTTP is served, whoever leads; said before ``start``."""
+        self._http = (http, https)
+        self._hand_over = hand_over
+
+    async def web_sockets(self) -> WebSockets:
+        return await self._hand_over()
+
+    def listens(self) -> bool:
+        return self._listens
+
+    def standing(self) -> Standing:
+        return gathered(self, self.leading, self._epoch, [self.keeper.store, self.asker.store])
 
     # --- effects
 
@@ -479,11 +509,24 @@ class NodeHost(Host, Owner, Cluster):
 
     def _life(self) -> bytes:
         server = self.server
-        amqp = [list(one) for one in (*server.amqp_addresses, *server.tls_addresses)] if server else []
-        http = [list(one) for one in (*server.http_addresses, *server.https_addresses)] if server else []
+        amqp = self._reachable([*server.amqp_addresses, *server.tls_addresses]) if server else []
+        http, https = (self._reachable(found) for found in self._http)
+        urls = [f"{scheme}://{place(one)}" for scheme, found in (("https", https), ("http", http)) for one in found]
         return json.dumps(
-            {"boot": self.boot, "name": self.name, "address": list(self.address), "amqp": amqp, "http": http}
+            {
+                "boot": self.boot,
+                "name": self.name,
+                "address": list(self.address),
+                "amqp": amqp,
+                "http": http + https,
+                "url": urls[0] if urls else "",
+            }
         ).encode()
+
+    def _reachable(self, addresses: list[Address]) -> list[Address]:
+        """For others, who come to themselves where this one says that it listens everywhere."""
+        host = self.settings.cluster_host
+        return list(dict.fromkeys((host if one in WILDCARDS else one, port) for one, port in addresses))
 
     def _gate(self) -> bool:
         """Called on the lease's thread: whether the node may be taken for alive. Its event loop must have turned, and
@@ -499,6 +542,9 @@ class NodeHost(Host, Owner, Cluster):
         now = self._turned = time.monotonic()
         if self.over.done():
             return TICK
+        known = self.node.member.known
+        if known is not None:
+            self._epoch.seen(known.epoch)
         for link in [link for link in self.links.values() if not link.handshake.done and now - link.heard > STRANGER]:
             link.refuse("no proof in time")
         if self.leading is not None:

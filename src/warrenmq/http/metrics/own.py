@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.ledger import Ledger
 from warrenmq.http.bridge import Bridge
-from warrenmq.log.histogram import Histogram
+from warrenmq.http.metrics import cluster
+from warrenmq.http.metrics.histograms import histogram
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from warrenmq.server.watchdog import Watchdog
-
-
-def histogram(name: str, text: str, found: Histogram) -> Metric:
-    """Of microseconds, in seconds."""
-    from prometheus_client.core import HistogramMetricFamily
-
-    return HistogramMetricFamily(name, text, buckets=buckets(found, 1e6), sum_value=int(found.total) / 1e6)
-
-
-def buckets(found: Histogram, unit: float) -> list[tuple[str, float]]:
-    """Cumulative, as Prometheus has them; bounds divided by the unit."""
-    bounds = [*(repr(int(bound) / unit).removesuffix(".0") for bound in found.bounds), "+Inf"]
-    sums = itertools.accumulate(float(count) for count in found.counts)
-    return list(zip(bounds, sums, strict=True))
 
 
 def ledger(found: Ledger) -> Iterator[Metric]:
@@ -139,4 +125,7 @@ def families(bridge: Bridge) -> Iterator[Metric]:
     yield counter("warren_journal_gaps", "Total gaps recorded in the journal", journal.gaps)
     yield counter("warren_journal_removed_events", "Total events removed by its retention", journal.removed)
     gone = bridge.server.folder.problem != ""
+    standing = bridge.standing()
+    if standing is not None:
+        yield from cluster.families(standing)
     yield gauge("warren_data_folder_gone", "is 1 when the data folder was removed or replaced", gone)

@@ -15,7 +15,7 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.vhost.totals import Totals
 from warrenmq.http.figures.stats import Counters, add, deliveries
 from warrenmq.http.metrics.clients import Clients
-from warrenmq.http.metrics.own import buckets
+from warrenmq.http.metrics.histograms import buckets
 from warrenmq.log.histogram import Histogram
 
 if TYPE_CHECKING:

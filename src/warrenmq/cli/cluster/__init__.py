@@ -1,0 +1,1 @@
+"""``warren cluster``: how several nodes stand, and what an operator does with them."""

@@ -1,0 +1,90 @@
+"""How a cluster stands, as one of its nodes sees it: what HTTP, the metrics and the command line tell.
+
+Duty: the figures of one moment, to be read only. Who gathers them is ``cluster/glue/standing.py``; how they are shown
+is ``http``'s. A leader knows how far everybody is; a follower knows who leads, who is in sync by etcd, and itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warrenmq.log.histogram import Histogram
+
+LEADER = "leader"
+STARTING = "starting"  # it won, and clients may not come yet
+CANDIDATE = "candidate"
+FOLLOWER = "follower"
+ROLES = (LEADER, STARTING, CANDIDATE, FOLLOWER)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStanding:
+    """One node; what the node that tells it does not know is None."""
+
+    name: str
+    id: str  # its number, as it stands in etcd
+    leads: bool
+    in_sync: bool
+    alive: bool  # its lease in etcd has not run out
+    address: str  # where other nodes reach it
+    amqp: list[str]  # where clients reach it while it leads
+    url: str  # of its HTTP; empty when it has none
+    position: int | None = None  # how far it has everything on its disk
+    lag_bytes: int | None = None  # what it lacks of the leader's log
+    lag_batches: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """All of it."""
+
+    cluster: str
+    name: str
+    id: str
+    role: str
+    epoch: int
+    nodes: list[NodeStanding]
+    min_in_sync: int
+    etcd_reachable: bool
+    etcd_errors: int
+    paused: bool
+    takeovers: int  # epochs that began while this process looked on
+    epoch_since: float | None  # seconds since 1970; None: it began before this process did
+    commit_waits: Histogram | None  # a leader's, in µs: from a batch's place in the log until all that count have it
+
+    @property
+    def leader(self) -> NodeStanding | None:
+        """Who leads and lives, as far as this node knows."""
+        for one in self.nodes:
+            if one.leads and (one.alive or one.id == self.id):
+                return one
+        return None
+
+    @property
+    def serves(self) -> bool:
+        return self.role == LEADER
+
+    @property
+    def in_sync(self) -> int:
+        return sum(one.in_sync for one in self.nodes)
+
+    @property
+    def problem(self) -> str:
+        """Why confirms do not come, in one line; empty when they do."""
+        leader = self.leader
+        if leader is None:
+            return "nobody leads"
+        if self.role == STARTING:
+            return f"{self.name} begins to lead"
+        if self.in_sync < self.min_in_sync:
+            return f"{self.in_sync} in sync and {self.min_in_sync} wanted: publishers wait for their confirms"
+        return ""
+
+    def why_not_leader(self) -> str:
+        """What is told to who looks for the leader here."""
+        leader = self.leader
+        if self.role == STARTING:
+            return f"{self.name} begins to lead and takes no clients yet"
+        if leader is None:
+            return f"{self.name} does not lead, and nobody else does at the moment"
+        return f"{self.name} does not lead: {leader.name} does, at {leader.url or ', '.join(leader.amqp) or '?'}"
