@@ -16,7 +16,7 @@ import struct
 import zlib
 from typing import Final, final
 
-from librt.strings import BytesWriter
+from librt.strings import BytesWriter, read_i64_le
 from librt.vecs import append, vec
 from mypy_extensions import i16, i32, i64, u8
 
@@ -43,13 +43,32 @@ def put(out: BytesWriter, value: i64) -> None:
 
 @final
 class Numbers:
-    """A reader of what ``put`` wrote."""
+    """A reader of what ``put`` wrote, eight octets at a time: nearly all numbers are of one to three."""
 
     def __init__(self, data: bytes, at: i64) -> None:
         self.data: Final = data
         self.at: i64 = at
+        self._last_word: Final = i64(len(data) - 8)
 
     def next(self) -> i64:
+        at = self.at
+        if at > self._last_word:
+            return self._bytewise()
+        word = read_i64_le(self.data, at)
+        if word & 0x80 == 0:
+            self.at = at + 1
+            value = word & 0x7F
+        elif word & 0x8000 == 0:
+            self.at = at + 2
+            value = (word & 0x7F) | (word >> 1 & 0x3F80)
+        elif word & 0x800000 == 0:
+            self.at = at + 3
+            value = (word & 0x7F) | (word >> 1 & 0x3F80) | (word >> 2 & 0x1FC000)
+        else:
+            return self._bytewise()
+        return (value >> 1) ^ -(value & 1)
+
+    def _bytewise(self) -> i64:
         data = self.data
         at = self.at
         byte = i64(data[at])
@@ -178,39 +197,67 @@ def get_segment(numbers: Numbers) -> Segment:
     segment = Segment(numbers.next())
     segment.generation = numbers.next()
     segment.manifest_generation = segment.generation
-    segment.sparse = numbers.next() == 1
+    sparse = numbers.next() == 1
     count = numbers.next()
+    references = vec[u8](capacity=count)
+    offsets = vec[i32](capacity=count)
+    sizes = vec[i16](capacity=count)
+    known = vec[i32](capacity=count if sparse else 0)
     offset: i64 = 0
     number: i64 = 0
     while count > 0:
-        if segment.sparse:
+        if sparse:
             number += numbers.next()
-            segment.numbers = append(segment.numbers, i32(number))
+            known = append(known, i32(number))
         offset += numbers.next()
-        segment.references = append(segment.references, u8(0))
-        segment.offsets = append(segment.offsets, i32(offset))
-        segment.sizes = append(segment.sizes, i16(numbers.next()))
+        references = append(references, u8(0))
+        offsets = append(offsets, i32(offset))
+        sizes = append(sizes, i16(numbers.next()))
         count -= 1
+    segment.sparse = sparse
+    segment.references = references
+    segment.offsets = offsets
+    segment.sizes = sizes
+    segment.numbers = known
     return segment
 
 
 def get_index(numbers: Numbers) -> QueueIndex:
     index = QueueIndex()
     count = numbers.next()
+    positions = vec[i64](capacity=count)
+    addresses = vec[i64](capacity=count)
+    expiries = vec[i64](capacity=count)
+    flags = vec[i64](capacity=count)
     position: i64 = 0
     address: i64 = 0
     while count > 0:
-        position += numbers.next()
+        further = numbers.next()
+        if further < 0:
+            index.sorted = False
+        position += further
         address += numbers.next()
-        expiry = numbers.next()
-        index.add(position, address, expiry, numbers.next())
+        positions = append(positions, position)
+        addresses = append(addresses, address)
+        expiries = append(expiries, numbers.next())
+        flags = append(flags, numbers.next())
         count -= 1
+    index.positions = positions
+    index.addresses = addresses
+    index.expiries = expiries
+    index.flags = flags
     return index
 
 
 def refer_all(segments: dict[int, Segment], index: QueueIndex) -> bool:
+    """Neighbours in a queue are mostly neighbours in a segment."""
+    number: i64 = -1
+    segment: Segment | None = None
     for address in index.addresses:
-        if not refer(segments, address):
+        if address >> 32 != number:
+            number = address >> 32
+            segment = segments.get(number)
+        if segment is None or not segment.refer(address & RECORD_BITS):
             return False
     return True
 

@@ -76,9 +76,11 @@ class Fifo:
         self.length += 1
         self.paged += 1
         pages = self._pages
-        if not pages or len(pages[-1].addresses) >= PAGE:
-            pages.append(Page())
-        pages[-1].add(address, position, size << 8 | flags, expires_at)
+        page = pages[-1] if pages else None
+        if page is None or len(page.addresses) >= PAGE:
+            page = Page()
+            pages.append(page)
+        page.add(address, position, size << 8 | flags, expires_at)
 
     def push_resident(self, entry: Entry) -> None:
         """Behind what is paged out, but no disk takes it: it keeps its place in the pages and its content in memory."""

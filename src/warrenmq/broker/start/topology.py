@@ -120,11 +120,13 @@ def load_queue(
     if lent is not None:
         for stored in leases:
             leased.update(lent.restore(stored.value, stored.settled, stored.backs))
-    queue.counters.came(RECOVERED, len(index))
+    positions, addresses, expiries, flags_of = index.positions, index.addresses, index.expiries, index.flags
+    count: i64 = len(positions)
+    queue.counters.came(RECOVERED, count)
     i: i64 = 0
-    while i < len(index):
-        position = index.positions[i]
-        packed = index.flags[i]
+    while i < count:
+        position = positions[i]
+        packed = flags_of[i]
         redelivered = holder.was_delivered(packed) or (not clean and position <= delivered_up_to)
         failures = holder.failures_of(packed)
         if failures:
@@ -132,27 +134,27 @@ def load_queue(
         size = holder.size_of(packed)
         if size == holder.LARGE:
             try:
-                size = read_i64_be(broker.services.log.read_head(index.addresses[i]).header, 4)
+                size = read_i64_be(broker.services.log.read_head(addresses[i]).header, 4)
             except RecordDamaged:  # it is set aside when its turn comes: that it is large is all one knows
                 size = holder.LARGE
         reason = holder.reason_of(packed)
         if reason:
-            queue.recovered_letter(position, index.addresses[i], size, reason)
+            queue.recovered_letter(position, addresses[i], size, reason)
             i += 1
             continue
-        if lent is not None and leased and position in leased:
+        if leased and lent is not None and position in leased:
             lease, slot = leased[position]
             flags = REDELIVERED if redelivered else 0
             priority = holder.priority_of(packed)
-            lent.claim(lease, slot, index.addresses[i], size, priority, flags, index.expiries[i])
+            lent.claim(lease, slot, addresses[i], size, priority, flags, expiries[i])
             i += 1
             continue
         queue.recover(
             position,
-            index.addresses[i],
+            addresses[i],
             size,
             REDELIVERED if redelivered else 0,
-            index.expiries[i],
+            expiries[i],
             holder.priority_of(packed),
         )
         i += 1
