@@ -37,6 +37,8 @@ ALLOWED = (
     ("spark/compat.py", "variable max_rows", "the field of Spark's own class, where Spark has none"),
     ("server/transport.py", "method eof_received", "asyncio calls it"),
     ("server/logging.py", "method debug", "the level that can be set has its method, whoever needs it first"),
+    ("server/logging.py", "attribute _srcfile", "the logging module reads it"),
+    ("server/logging.py", "attribute log[MPT]*", "the logging module reads them"),
     ("wire/constants.py", "variable CLASS_*", "the specification's constants, all of them"),
     ("wire/methods.py", "function method_payload", "the counterpart of decode_method; tests of both need it"),
     ("wire/frames.py", "property buffered", "what tests of bounded memory ask"),
