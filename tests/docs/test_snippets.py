@@ -56,6 +56,23 @@ def test_what_is_written_as_json_or_yaml_is() -> None:
         list(yaml.safe_load_all(code))
 
 
+def test_what_a_page_includes_is_there_and_is_written_as_the_site_reads_it() -> None:
+    """A formatter once put spaces into such a line, and the site showed the line instead of the program."""
+    found = [
+        (str(page.relative_to(REPOSITORY)), line.strip())
+        for page in PAGES
+        for line in page.read_text().splitlines()
+        if re.search(r"-- *8 *< *-", line)
+    ]
+    assert len(found) > 30
+    wrong = []
+    for page, line in found:
+        included = re.fullmatch(r'--8<-- "([^"]+)"', line)
+        if included is None or not (REPOSITORY / included[1]).is_file():
+            wrong.append((page, line))
+    assert wrong == []
+
+
 def commands() -> Iterator[tuple[str, list[str]]]:
     """Place and words of every call of `warren` in a block for a shell."""
     for place, code in blocks("", "sh", "bash", "shell"):

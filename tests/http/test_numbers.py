@@ -411,11 +411,20 @@ def test_why_messages_are_gone_is_told_of_each_queue(both: Both) -> None:
 
 def test_what_reached_no_queue_is_told_of_each_exchange(both: Both) -> None:
     found = both.ours.metrics("/metrics/per-object")["warren_exchange_messages_unroutable_total"]
-    told = {labels["exchange"]: value for labels, value in found if labels["vhost"] == VHOST}
+    told = {(labels["exchange"], labels["outcome"]): value for labels, value in found if labels["vhost"] == VHOST}
     stats = counters(both.ours.get(f"/api/vhosts/{VHOST}"))
-    assert told.keys() == {"", "amq.direct"}
-    assert told["amq.direct"] == 6
+    assert told.keys() == {("", "dropped"), ("", "returned"), ("amq.direct", "returned")}
+    assert told["amq.direct", "returned"] == 6
+    assert told["", "dropped"] == stats["drop_unroutable"]
     assert sum(told.values()) == stats["return_unroutable"] + stats["drop_unroutable"]
+
+
+def test_dead_letters_that_went_nowhere_are_told_of_each_queue(both: Both) -> None:
+    """Beside those of queues that have no dead-letter exchange, which are meant to be gone."""
+    found = both.ours.metrics("/metrics/per-object")["warren_queue_dead_letters_lost_total"]
+    told = {labels["queue"]: value for labels, value in found if labels["vhost"] == VHOST}
+    assert told == {"nowhere-letters": 2}
+    assert both.ours.metrics()["warren_dead_letters_lost_total"] == [({}, 2)]
 
 
 def test_each_endpoint_of_the_metrics_says_which_it_is(both: Both) -> None:

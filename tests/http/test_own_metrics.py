@@ -92,3 +92,29 @@ def test_what_a_limit_dropped_or_refused_is_told_by_which_limit(api: Api, channe
         ("both-drop-head", "max-length-bytes"): 1,
         ("both-reject-publish", "max-length"): 2,
     }
+
+
+def test_a_letter_that_nobody_takes_is_counted_once_at_the_queue_that_gave_it_up(
+    api: Api, channel: BlockingChannel
+) -> None:
+    """There is no such exchange; it has no binding; its only queue is full."""
+    before = total(api, "warren_dead_letters_lost_total")
+    channel.exchange_declare("unbound", "fanout")
+    channel.queue_declare("full", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
+    for name, exchange, key in (("to-none", "none", ""), ("to-unbound", "unbound", ""), ("to-full", "", "full")):
+        letters = {"x-dead-letter-exchange": exchange, "x-dead-letter-routing-key": key}
+        channel.queue_declare(name, arguments={"x-max-length": 1, **letters})
+        for _ in range(4):
+            channel.basic_publish("", name, b"x")
+        channel.queue_declare(name, passive=True)
+    channel.queue_declare("kept", arguments={"x-max-length": 1, "x-dead-letter-exchange": "amq.fanout"})
+    channel.queue_declare("taker")
+    channel.queue_bind("taker", "amq.fanout")
+    for _ in range(4):
+        channel.basic_publish("", "kept", b"x")
+    assert channel.queue_declare("kept", passive=True).method.message_count == 1
+    found = metrics(api, "warren_queue_dead_letters_lost_total", "/metrics/per-object")
+    assert channel.queue_declare("full", passive=True).method.message_count == 0
+    lost = {"to-none": 3, "to-unbound": 3, "to-full": 3}
+    assert {labels["queue"]: value for labels, value in found} == lost
+    assert total(api, "warren_dead_letters_lost_total") == before + sum(lost.values())

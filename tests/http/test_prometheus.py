@@ -298,6 +298,10 @@ ALERTS: dict[str, tuple[Series, Series]] = {
         only("rabbitmq_global_messages_unroutable_dropped_total", grows(1)),
         only("rabbitmq_global_messages_unroutable_dropped_total", flat(1000)),
     ),
+    "WarrenDeadLettersLost": (
+        only("warren_dead_letters_lost_total", grows(1)),
+        only("warren_dead_letters_lost_total", flat(7)),
+    ),
     "WarrenAckDeadlines": (
         only("warren_ack_deadlines_missed_total", grows(1)),
         only("warren_ack_deadlines_missed_total", flat(7)),

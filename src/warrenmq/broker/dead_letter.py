@@ -116,6 +116,8 @@ class DeadLetters(DeadLetterOffice, TurnLetters, Forwarder):
                 queue.counters.lettered(cause | LETTERED if taken else cause)
             queue.tell_left(message, cause | LETTERED)
         if not taken:  # which the journal has as dead-lettered: that is known only now
+            self.lost += 1
+            queue.counters.letters_lost += 1
             if cause != REFUSED and queue.holds(message):
                 self._services.log.events.letter_lost(queue.id, message.address)
             elif queue.journal.level > OFF:
@@ -124,7 +126,6 @@ class DeadLetters(DeadLetterOffice, TurnLetters, Forwarder):
     def _publish(self, queue: Queue, message: Message, way: Way | None, body: BodyInLog | None) -> bool:
         """At most once: whoever takes it has it, and then it is over. Says whether anybody did."""
         if way is None or not (way.targets or way.routed.scheduled):
-            self.dropped += 1
             return False
         self.published += 1
         return self._hand_over(queue, message, way, way.targets, body)

@@ -186,6 +186,7 @@ class Exchange(Destination):
         self.messages_in: i64 = 0  # publishes; those of a transaction when it commits
         self.messages_out: i64 = 0  # once for each queue; what waited in a delayed exchange when it is due
         self.messages_unroutable: i64 = 0
+        self.messages_returned: i64 = 0  # of these, those that went back to their publisher
 
 
 @final

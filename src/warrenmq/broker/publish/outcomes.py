@@ -166,6 +166,7 @@ def tell(
         if exchange.name.name == "" and is_for_one_name(message):
             exchange.messages_out += 1
         if mandatory:
+            exchange.messages_returned += 1
             publishing.tally.returned += 1
             give_back(publishing, message, number)
         else:

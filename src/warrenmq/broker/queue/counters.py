@@ -25,6 +25,7 @@ class QueueCounters:
         # dropped from the head, or refused, because there were too many, or too many octets
         self.over_length: i64 = 0
         self.over_bytes: i64 = 0
+        self.letters_lost: i64 = 0  # given up to a dead-letter exchange, and no queue took them
         self._accounts: Accounts | None = None
 
     def unrecorded(self) -> i64:

@@ -212,7 +212,8 @@ class Letters(Posted):
         if not taken:
             if not last:
                 return False
-            self._office.dropped += 1
+            self._office.lost += 1
+            queue.counters.letters_lost += 1
         del self._waiting[letter.position]
         self.bytes -= letter.size
         cause: i64 = CAUSE_OF[letter.reason]

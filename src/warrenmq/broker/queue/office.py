@@ -25,7 +25,7 @@ class DeadLetterOffice:
 
     def __init__(self) -> None:
         self.published: i64 = 0
-        self.dropped: i64 = 0
+        self.lost: i64 = 0  # nobody took them
         self.confirmed: i64 = 0  # letters that stayed until all targets had them
         self.counts: dict[tuple[str, str, str], int] = {}  # by kind of queue, strategy and reason
 

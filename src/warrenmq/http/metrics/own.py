@@ -74,6 +74,8 @@ def families(bridge: Bridge) -> Iterator[Metric]:
     yield counter("warren_delayed_undeliverable", "Total delayed messages no queue took", int(delay.undeliverable))
     yield counter("warren_receipts_sent", "Total receipts that a queue or a channel took", int(broker.receipts.sent))
     yield counter("warren_receipts_lost", "Total receipts that nobody took", int(broker.receipts.lost))
+    lost = int(broker.dead_letters.lost)
+    yield counter("warren_dead_letters_lost", "Total dead letters that no queue took", lost)
     remembered = broker.deduplication
     yield gauge("warren_deduplication_ids", "Message ids that exchanges remember", int(remembered.ids()))
     duplicates = int(broker.services.tally.duplicates)

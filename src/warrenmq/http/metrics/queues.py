@@ -38,7 +38,9 @@ OVER_LIMIT_HELP = "Total messages dropped from the head of a queue or refused by
 CAUSES = "warren_queue_messages_gone_total"
 CAUSES_HELP = "Total messages that no client took for good, by cause"
 UNROUTABLE = "warren_exchange_messages_unroutable_total"
-UNROUTABLE_HELP = "Total messages from an exchange that no queue took, dropped or returned"
+UNROUTABLE_HELP = "Total messages from an exchange that no queue took, by what became of them"
+LETTERS_LOST = "warren_queue_dead_letters_lost_total"
+LETTERS_LOST_HELP = "Total messages that a queue gave up to a dead-letter exchange from which no queue took them"
 GIVEN_UP = {
     cause: CAUSE_NAMES[cause] for one in (EXPIRED, LIMIT, REJECTED, DELIVERY_LIMIT) for cause in (one, one | LETTERED)
 } | {cause: CAUSE_NAMES[cause] for cause in (PURGED, MOVED, DAMAGED)}
@@ -51,6 +53,7 @@ class Queues:
         self.handed = handed
         self.causes: list[tuple[str, str, int]] = []  # labels, why, how many left
         self.over_limit: list[tuple[str, str, int]] = []  # labels, which limit, how many
+        self.letters_lost: list[tuple[str, int]] = []  # labels, how many
         self.count = 0
         self.sums = [0] * len(QUEUE_FAMILIES)
         self.labels: list[str] = []
@@ -104,6 +107,8 @@ async def gather(bridge: Bridge, each: bool) -> Queues:
                 )
                 found.over_limit += [(found.labels[-1], name, count) for name, count in over if count]
                 found.causes += [(found.labels[-1], name, count) for name, count in left if count]
+                if queue.counters.letters_lost:
+                    found.letters_lost.append((found.labels[-1], int(queue.counters.letters_lost)))
             await pacer.breathe()
     return found
 
@@ -136,6 +141,10 @@ async def each_cause(queues: Queues) -> list[bytes]:
         for who, which, count in rows:
             parts.append(line(name, f'{who[:-1]},{label}="{which}"}}', count))
             await pacer.breathe()
+    parts.append(head(LETTERS_LOST, LETTERS_LOST_HELP))
+    for who, count in queues.letters_lost:
+        parts.append(line(LETTERS_LOST, who, count))
+        await pacer.breathe()
     return parts
 
 
@@ -145,9 +154,11 @@ async def each_exchange(bridge: Bridge) -> list[bytes]:
     pacer = Pacer()
     for vhost in list(bridge.broker.vhosts.values()):
         for exchange in list(vhost.exchanges.values()):
-            count = int(exchange.messages_unroutable)
-            if count:
-                parts.append(line(UNROUTABLE, labels(vhost=vhost.name, exchange=exchange.name.name), count))
+            returned = int(exchange.messages_returned)
+            for outcome, count in (("dropped", int(exchange.messages_unroutable) - returned), ("returned", returned)):
+                if count:
+                    who = labels(vhost=vhost.name, exchange=exchange.name.name, outcome=outcome)
+                    parts.append(line(UNROUTABLE, who, count))
             await pacer.breathe()
     return parts
 
