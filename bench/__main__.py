@@ -48,7 +48,7 @@ def main() -> None:
         "cores": lambda: cores.measure(options.reps),
         "journal": lambda: journal.measure(options.reps),
         "spark": lambda: spark(options, only),
-        "pipeline": lambda: pipeline(options),
+        "pipeline": lambda: pipeline(options, only),
     }
     parser = argparse.ArgumentParser(
         prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -62,7 +62,8 @@ def main() -> None:
         + ",".join(shapes.WORKS)
         + "; of stalls: "
         + ",".join(bulk_attacks.ATTACKS)
-        + "; of spark: read (stream,leased),write,route,rabbitmq; many (100 M rows)",
+        + "; of spark: read (stream,leased),write,route,rabbitmq; many (100 M rows)"
+        + "; of pipeline: usual (1 and 10 M events), many (100 M), bounds",
     )
     parser.add_argument("--reps", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="smaller is quicker: 0.1 is a tenth of the messages")
@@ -94,7 +95,7 @@ def keep(name: str, found: dict[str, Any], partial: bool) -> None:
             found["runs"] = {**before["runs"], **found["runs"]}
         elif "parts" in found:
             kept = [line for line in before["lines"] if line.get("part", found["parts"][0]) not in found["parts"]]
-            found["lines"] = [*kept, *found["lines"]]
+            found = {**before, **found, "lines": [*kept, *found["lines"]]}
         else:
             found = {**before, **found}
     record = {"date": datetime.date.today().isoformat(), **extras.machine(), "figures": found}
@@ -102,12 +103,15 @@ def keep(name: str, found: dict[str, Any], partial: bool) -> None:
     file.write_text(json.dumps(record, indent=1) + "\n")
 
 
-def pipeline(options: argparse.Namespace) -> dict[str, Any]:
+def pipeline(options: argparse.Namespace, only: list[str] | None) -> dict[str, Any]:
     if not has_spark():
         return {}
     from bench import pipeline as section
 
-    return section.measure(options.scale, options.reps)
+    unknown = [part for part in only or () if part not in section.PARTS]
+    if unknown:
+        raise SystemExit(f"pipeline has no part {', '.join(unknown)}; there are {', '.join(section.PARTS)}")
+    return section.measure(options.scale, options.reps, only or section.PARTS)
 
 
 def has_spark() -> bool:

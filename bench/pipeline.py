@@ -2,7 +2,9 @@
 
 Duty: journals of 1, 10 and 100 million events (``planted``), on one core and on two; the audit's verdict on raw files
 and on a table that is bucketed by message, with what bucketing cost; all its tables; what-if with other bindings. A
-share is the scan's seconds by the job's, medians of warm runs. Not here: Spark beside brokers (``spark``).
+share is the scan's seconds by the job's, medians of warm runs. The parts are ``usual`` (1 and 10 million), ``many``
+(100 million) and ``bounds``, what a day comes up against beside its cores. Not here: Spark beside brokers (``spark``),
+measuring the bounds (``bounds``), the arithmetic (``day``).
 """
 
 from __future__ import annotations
@@ -12,11 +14,14 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyspark
+
+from bench import bounds, conversion
 from bench.planted import LOG, plant
 from warrenmq.spark.auditing import audit
 from warrenmq.spark.auditing.graph import HOLES, SUMS, in_words
@@ -29,7 +34,10 @@ from warrenmq.spark.supposing import whatif
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SIZES = (1_000_000, 10_000_000, 100_000_000)  # events
+SIZES = {"usual": (1_000_000, 10_000_000), "many": (100_000_000,)}  # events
+BOUNDS = "bounds"
+PARTS = (*SIZES, BOUNDS)
+MEMORY = "4g"
 ONE_CORE = 10_000_000  # the largest that one core is measured with, and that is bucketed
 AT_ONCE = 10_000_000  # events of one broker's journal: more are several brokers'
 EVENTS_OF_A_MESSAGE = 5
@@ -49,33 +57,60 @@ class Line:
     seconds: list[float]
     scans: list[float] = field(default_factory=list)
     cost: float | None = None  # seconds of what was done before
+    octets: float | None = None  # of files, an event
+    shuffled: float | None = None  # octets sent between tasks, an event
 
     @property
     def share(self) -> float | None:
         return statistics.median(self.scans) / statistics.median(self.seconds) if self.scans else None
 
-    def told(self) -> dict[str, Any]:
-        return vars(self) | {"share": self.share, "goal": GOALS.get(self.what), "part": "pipeline"}
+    def told(self, part: str) -> dict[str, Any]:
+        return vars(self) | {"share": self.share, "goal": GOALS.get(self.what), "part": part}
 
 
-def measure(scale: float, reps: int) -> dict[str, Any]:
+def measure(scale: float, reps: int, parts: Sequence[str] = PARTS) -> dict[str, Any]:
+    found: dict[str, Any] = {"lines": [], "parts": list(parts)}
+    for part in parts:
+        if part == BOUNDS:
+            found[BOUNDS] = _bounds(scale)
+        else:
+            found["lines"] += [
+                line.told(part) for line in _sizes([int(size * scale) for size in SIZES[part]], scale, reps)
+            ]
+    found["spark"] = pyspark.__version__
+    return found
+
+
+def _sizes(sizes: Sequence[int], scale: float, reps: int) -> list[Line]:
     lines: list[Line] = []
     with tempfile.TemporaryDirectory(prefix="warren-bench-") as made:
         folder = Path(made)
-        sizes = [int(size * scale) for size in SIZES]
         for size in sizes:
             journals(folder / str(size), size)
         for cores in (2, 1):
-            settings = {"spark.driver.memory": "4g", "spark.sql.warehouse.dir": str(folder / f"tables-{cores}")}
+            wanted = [size for size in sizes if cores > 1 or size <= ONE_CORE * scale]
+            if not wanted:
+                continue
+            settings = {"spark.driver.memory": MEMORY, "spark.sql.warehouse.dir": str(folder / f"tables-{cores}")}
             spark = session(f"local[{cores}]", settings=settings)
             try:
-                for size in sizes:
-                    if cores > 1 or size <= ONE_CORE * scale:
-                        lines += _of_size(spark, folder / str(size), cores, size, reps, size <= ONE_CORE * scale)
-                version = spark.version
+                for size in wanted:
+                    lines += _of_size(spark, folder / str(size), cores, size, reps, size <= ONE_CORE * scale)
             finally:
                 spark.stop()
-    return {"lines": [line.told() for line in lines], "parts": ["pipeline"], "spark": version}
+    return lines
+
+
+def _bounds(scale: float) -> dict[str, float]:
+    spark = session("local[2]", settings={"spark.driver.memory": MEMORY})
+    try:
+        a_file = bounds.seconds_a_file(spark, max(10, int(bounds.FILES * scale)))
+    finally:
+        spark.stop()
+    octets = bounds.octets_a_message(max(10_000, int(bounds.MESSAGES * scale)))
+    rate = conversion.measure(max(1000, int(200_000 * scale)))["rate"]
+    print(f"{1000 * a_file:.2f} ms of the driver a file, {octets:,.0f} octets of a task a message", flush=True)
+    return {"seconds_a_file": a_file, "octets_a_message": octets, "written_a_second": rate}
 
 
 def journals(folder: Path, size: int) -> None:
@@ -105,7 +140,12 @@ def _of_size(spark: SparkSession, journal: Path, cores: int, size: int, reps: in
         seconds, scans = beside(scan, work, reps)
         return told(Line(what, cores, size, seconds, scans, cost))
 
-    yield both("audit, raw files", lambda: noop(raw), lambda: verdict(spark, path))
+    audited = both("audit, raw files", lambda: noop(raw), lambda: verdict(spark, path))
+    sent = shuffled(spark)
+    verdict(spark, path)
+    audited.shuffled = (shuffled(spark) - sent) / size
+    audited.octets = sum(file.stat().st_size for file in journal.glob("*.parquet")) / size
+    yield audited
     if bucketed:
         yield from _bucketed(spark, path, both)
         yield both("audit, all tables", lambda: noop(raw), lambda: everything(spark, path))
@@ -137,6 +177,13 @@ def beside(scan: Callable[[], None], work: Callable[[], None], reps: int) -> tup
             if number:
                 found.append(time.perf_counter() - began)
     return seconds, scans
+
+
+def shuffled(spark: SparkSession) -> int:
+    """Octets that tasks have sent to others so far."""
+    store: Any = spark.sparkContext._jsc.sc().statusStore()
+    some = store.executorList(True)
+    return sum(int(some.apply(number).totalShuffleWrite()) for number in range(some.size()))
 
 
 def noop(df: DataFrame) -> None:

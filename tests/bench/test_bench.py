@@ -8,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench.growth import AXES, WHY, main_flow
 from bench.scenarios import SCENARIOS
 
-from bench import bulk_attacks, consoles, floors, report, shapes, stalls
+from bench import __main__ as bench
+from bench import bulk_attacks, consoles, day, floors, report, shapes, stalls
 from warrenmq.bench.run import BenchFailed, percentiles, run
 from warrenmq.bench.workload import Workload
 from warrenmq.client import Connection
@@ -166,6 +168,76 @@ def test_the_page_is_written_from_whatever_figures_there_are(tmp_path: Path) -> 
         report.write(tmp_path, tmp_path / "results")
     page = (tmp_path / "benchmarks.md").read_text()
     assert page.count("\n## ") >= len(kept)
+
+
+def pipeline_line(what: str, events: int, seconds: float, cores: int = 2) -> dict[str, Any]:
+    return {"what": what, "cores": cores, "events": events, "seconds": [seconds], "share": 0.5, "goal": None} | {
+        "cost": None,
+        "octets": 5.0,
+        "shuffled": 20.0,
+    }
+
+
+BOUNDS = {"seconds_a_file": 0.001, "octets_a_message": 600.0, "written_a_second": 1_000_000.0}
+
+
+def test_a_day_of_ten_billion_messages_is_arithmetic_from_what_was_measured() -> None:
+    """A million events a second and two cores: 500 million of each of a hundred cores take a thousand seconds."""
+    figures = {"lines": [pipeline_line("audit, raw files", 10_000_000, 10.0)], "bounds": BOUNDS}
+    task, writer, audit, driver = day.needs(figures)
+    assert audit.share == pytest.approx(1000 / 86_400) and "500,000 a second and core" in audit.arithmetic
+    assert driver.share == pytest.approx(10**10 * 1024 / (64 << 20) * 0.001 / 86_400)
+    assert writer.share == pytest.approx(5 * 10**10 / 86_400 / 1e6)
+    assert task.share == pytest.approx(10**8 * 600 / (4 << 30))
+    said = "\n".join(day.told(figures))
+    assert "So what breaks first is the one task of `whatif`" in said and "would do for 715,827,883 messages" in said
+
+
+def test_a_rate_that_fell_with_the_size_goes_on_falling_until_a_day_of_it() -> None:
+    """Half of it is left of ten times as many events; a core has ten times as many in a day as were measured."""
+    small, large = (pipeline_line("audit, raw files", n, s) for n, s in ((10_000_000, 5.0), (100_000_000, 100.0)))
+    (audit,) = day.needs({"lines": [large, small, pipeline_line("audit, raw files", 1_000_000, 9.0, cores=1)]})
+    assert "500,000 a second and core with 100,000,000 of them, 250,000 if" in audit.arithmetic
+    assert audit.share == pytest.approx(2000 / 86_400)
+
+
+def test_the_pipelines_figures_are_drawn_from_the_fewest_events_to_the_most(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    results.mkdir()
+    lines = [pipeline_line("what if", 10**n, 1.0, cores) for n in (6, 7) for cores in (1, 2)]
+    figures = {"lines": lines, "bounds": BOUNDS, "spark": "4"}
+    (results / "pipeline.json").write_text(
+        json.dumps({"date": "2026-01-01", "cpu": "", "cores": 2, "figures": figures})
+    )
+    report.write(tmp_path, results)
+    page = (tmp_path / "benchmarks.md").read_text()
+    assert "](pipeline.png)" in page and (tmp_path / "pipeline.png").read_bytes().startswith(b"\x89PNG")
+    assert "### Ten billion messages a day on a hundred cores" in page
+    report.write(tmp_path, results)  # and of a part of them
+    figures["lines"] = []
+    del figures["bounds"]
+    (results / "pipeline.json").write_text(
+        json.dumps({"date": "2026-01-01", "cpu": "", "cores": 2, "figures": figures})
+    )
+    report.write(tmp_path, results)
+    assert "Ten billion" not in (tmp_path / "benchmarks.md").read_text()
+
+
+@pytest.mark.soak
+def test_the_pipeline_is_measured_and_its_parts_join(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    monkeypatch.setattr(bench, "RESULTS", tmp_path)
+    from bench import pipeline
+
+    bench.keep("pipeline", pipeline.measure(0.001, 1, ["usual", "bounds"]), partial=True)
+    bench.keep("pipeline", pipeline.measure(0.0005, 1, ["many"]), partial=True)
+    figures = json.loads((tmp_path / "pipeline.json").read_text())["figures"]
+    whats = {(one["what"], one["cores"]) for one in figures["lines"]}
+    assert whats == {(what, cores) for what in (*pipeline.GOALS, "audit, all tables") for cores in (1, 2)}
+    assert {one["events"] for one in figures["lines"]} == {1000, 10_000, 50_000}
+    assert all(one["shuffled"] > 0 for one in figures["lines"] if one["what"] == "audit, raw files")
+    assert all(value > 0 for value in figures["bounds"].values())
+    assert len(day.needs(figures)) == 6
 
 
 def test_every_attack_runs_beside_an_honest_client_who_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,5 @@
 """A broker under load is killed again and again, and its journal accounts for every message; without one of its files
-the audit names what is missing."""
+the audit names what is missing. So do the journals of a cluster whose leader was killed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pytest
 from tests.spark.recount import recount
 from tests.spark.support import channel, kill
 from tests.support.brokers import RunningBroker, start_warren
-from warrenmq.client import ClientError, Connection, Properties
+from tests.support.cluster import Cluster, Member, Publisher, drained
+from warrenmq.client import Channel, ClientError, Connection, Properties
 from warrenmq.journal.files import NAME
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
@@ -108,10 +109,15 @@ def journal_of_kills(data: Path) -> set[str]:
     with start_warren(*JOURNAL, data_dir=data) as broker, channel(broker) as last:
         while (message := last.basic_get("work")) is not None:
             last.basic_ack(message.delivery_tag)
-        last.queue_declare("end", durable=True)
-        last.queue_delete("end")
-        until(lambda: "queue deleted" in told(data / "journal"))  # the last that happened
+        told_to_its_end(last, data / "journal")
     return confirmed
+
+
+def told_to_its_end(last: Channel, journal: Path) -> None:
+    """The journal has everything up to now: it tells of a queue's end, the last that happened."""
+    last.queue_declare("end", durable=True)
+    last.queue_delete("end")
+    until(lambda: "queue deleted" in told(journal))
 
 
 def told(journal: Path) -> set[str]:
@@ -160,3 +166,46 @@ def test_a_journal_of_a_broker_that_was_killed_under_load_accounts_for_every_mes
     assert {row["record"] for row in wrong} == recount(journal).no_beginning
     assert {row["because"] for row in wrong} <= {"file missing"}
     found.close()
+
+
+def test_the_journals_of_a_cluster_with_takeovers_account_for_every_message(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Each leader tells of what it leads, and of what was there before it: alone and together they say the same."""
+    with Cluster(tmp_path, 2, journal="on", journal_interval=0.1) as cluster:
+        publisher = Publisher(cluster)
+        for _ in range(2):
+            publisher.wait_for_more(200)
+            leader = cluster.need_leader()
+            until(lambda: "enqueued" in told(journal_of(leader)))  # noqa: B023  (it is waited for here)
+            leader.kill()
+            publisher.wait_for_more(200)
+            leader.start()
+            cluster.wait_in_sync(2)
+        publisher.stop()
+        leader = cluster.need_leader()
+        found = drained(leader)
+        assert publisher.confirmed <= set(found)
+        with Connection(host="127.0.0.1", port=leader.port) as connection:
+            told_to_its_end(connection.channel(), journal_of(leader))
+    journals = [str(journal_of(member)) for member in cluster.members]
+    for paths in (journals, [str(journal_of(leader))]):
+        audited = audit(spark, paths, only=[])
+        assert audited.complete and audited.unaccounted == {}, (paths, audited.holes, audited.unaccounted)
+        (numbers,) = audited.tables["ledger"].where("queue = 'numbers'").collect()
+        assert (numbers["outcome"], numbers["messages"]) == ("auto_acked", len(found))
+        said = {row["publisher"]: row["messages"] for row in audited.tables["publishes"].collect()}
+        assert set(said) <= {"confirmed", "unconfirmed"} and sum(said.values()) == len(found)
+        audited.close()
+
+    for journal in journals:
+        for file in Path(journal).glob("journal-*-0000000002-*.parquet"):
+            file.unlink()
+    audited = audit(spark, journals, only=[])
+    (named,) = audited.missing_files
+    assert named.endswith(": segment 2") and audited.missing > 0
+    audited.close()
+
+
+def journal_of(member: Member) -> Path:
+    return member.folder / "data" / "journal"
