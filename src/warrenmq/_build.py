@@ -25,7 +25,7 @@ LIBRARY = "warrenmq__mypyc"
 
 @dataclass(frozen=True)
 class BuildInfo:
-    """What is running: compiled or not, from which folder, and why."""
+    """The build that is running: compiled or not, from which folder, and why."""
 
     compiled: bool
     folder: str

@@ -31,7 +31,7 @@ from warrenmq.log.index import QueueIndex
 
 
 class Core(Clients, Elsewhere):
-    """What exists, on the services that all of it shares."""
+    """The sum of what exists, on the services that all of it shares."""
 
     def __init__(self, services: Surroundings, node_name: str) -> None:
         self.services: Final = services

@@ -31,7 +31,7 @@ def shortstr(text: str) -> bytes:
 
 @final
 class Origin:
-    """Where a message was published: exchange and routing keys, with their encoding for basic.deliver."""
+    """The place where a message was published: exchange and routing keys, with their encoding for basic.deliver."""
 
     def __init__(self, exchange: str, routing_keys: list[str], bcc: i64 = 0) -> None:
         self.exchange: Final = exchange
@@ -70,8 +70,8 @@ class Cutting:
     def __init__(self, chunks: list[bytes], size: i64) -> None:
         self._chunks: Final = chunks
         self._size: Final = size
-        self._next: i64 = 0  # the chunk that is next ...
-        self._offset: i64 = 0  # ... and how much of it has been taken
+        self._next: i64 = 0  # the chunk that is next
+        self._offset: i64 = 0  # how much of the next chunk has been taken
 
     def next(self) -> bytes:
         """The next piece, b"" when there is none: about ``size`` octets, twice as many at most."""
@@ -112,7 +112,9 @@ class Message:
         self.priority: i64 = 0
         self.address: i64 = 0  # in the log, 0 = not logged
         self.batch: i64 = 0  # the log batch that holds it
-        self.moved: bool = False  # it came from inside the broker: not delivered before, nor taken back after its batch
+        # True for dead letters, delayed messages that are due and what a transaction publishes: not delivered until the
+        # batch in which the log has it is on disk, and not withdrawn when that batch cannot be written.
+        self.moved: bool = False
         self.absent: bool = False  # is the body only in the log? The header is too, until the message is recalled
         self.header_payload: bytes = b""
         self.chunks: list[bytes] | None = None  # body pieces, when not in frames

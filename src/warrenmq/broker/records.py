@@ -70,7 +70,7 @@ class PolicyInForce:
 
 
 class Destination:
-    """What a binding may point at: a queue or an exchange."""
+    """The end that a binding may point at: a queue or an exchange."""
 
     def __init__(self, name: Resource) -> None:
         self.name: Final = name
@@ -115,7 +115,7 @@ class Matches:
 
 
 class ExchangeType:
-    """How one exchange chooses destinations: one object per exchange, fed with its bindings.
+    """The way one exchange chooses destinations: one object per exchange, fed with its bindings.
 
     The base routes nothing. Subclasses live in ``broker/exchange``, one file each.
     """

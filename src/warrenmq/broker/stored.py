@@ -12,7 +12,7 @@ from warrenmq.log.format import StoredMessage
 
 @final
 class Origins:
-    """Where records came from; the last one is remembered, because the next has the same nearly always."""
+    """The origins of records; the last one is remembered, because the next has the same nearly always."""
 
     def __init__(self) -> None:
         self._last: Origin | None = None

@@ -19,7 +19,7 @@ USAGE = 64
 
 
 class Failure(Exception):
-    """What is said on standard error, with rabbitmqctl's exit status."""
+    """A failure as it is said on standard error, with rabbitmqctl's exit status."""
 
     def __init__(self, text: str, status: int = UNAVAILABLE, plain: bool = False) -> None:
         super().__init__(text)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 class ContextError(Exception):
-    """What is wrong with the file or the name, with the cure."""
+    """A mistake in the file or the name, with the cure."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Context:
 
 @dataclass
 class Contexts:
-    """All that is saved, and the name of the one in use."""
+    """All saved brokers, and the name of the one in use."""
 
     saved: dict[str, Context] = field(default_factory=dict)
     in_use: str = ""

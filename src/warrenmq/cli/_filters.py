@@ -15,7 +15,7 @@ from warrenmq.cli._units import milliseconds, octets
 
 @dataclass
 class Filters(Group):
-    """Which messages of a queue are meant."""
+    """The messages of a queue that are meant."""
 
     header: Annotated[list[str] | None, typer.Option("--header", "-H", help="Only with this header: name=value.")] = (
         None
@@ -55,7 +55,7 @@ class Filters(Group):
 
 @dataclass
 class Sending(Group):
-    """How what is meant is sent elsewhere."""
+    """The way in which the messages that are meant are sent elsewhere."""
 
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="At most so many.")] = None
     rate: Annotated[float | None, typer.Option("--rate", help="At most so many a second.")] = None

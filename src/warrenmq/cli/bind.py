@@ -16,7 +16,7 @@ from warrenmq.cli._groups import Group, spread
 
 @dataclass
 class Binding(Group):
-    """From where to where, by which key and arguments."""
+    """A binding as the command line names it: source, destination, key and arguments."""
 
     source: Annotated[str, typer.Argument(help="The exchange that messages come from.")]
     destination: Annotated[str, typer.Argument(help="The queue they go to; with --to-exchange, the exchange.")]

@@ -16,7 +16,7 @@ BACKLOG = 1000
 
 
 class Finding(NamedTuple):
-    """What is wrong, where, and what to do."""
+    """A fault, its place, and what to do about it."""
 
     what: str
     where: str

@@ -122,7 +122,7 @@ async def serve(settings: Settings, reread: Callable[[], Settings]) -> None:
 
 @dataclass
 class Ending:
-    """What ends the service: a signal, or that another node leads."""
+    """The event that ends the service: a signal, or that another node leads."""
 
     stop: asyncio.Event
     reason: list[str]

@@ -38,7 +38,7 @@ from warrenmq.wire.replies import COMMAND_INVALID, FRAME_ERROR, INTERNAL_ERROR, 
 
 @final
 class Inbox:
-    """What the broker said on one channel and nobody has read yet."""
+    """The methods that the broker sent on one channel and nobody has read yet."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -66,7 +66,7 @@ class Inbox:
 
 @final
 class Decoder:
-    """One per connection. ``feed`` it what the socket gave."""
+    """The decoder of one connection. ``feed`` it the octets that the socket gave."""
 
     def __init__(self) -> None:
         self.frame_max: i64 = 0

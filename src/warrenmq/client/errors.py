@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ClientError(Exception):
-    """What this client raises: any of the below."""
+    """Any error that this client raises."""
 
 
 class ConnectError(ClientError):

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 @final
 class HttpAddress:
-    """Where a management API is and who asks; ``str`` leaves user and password out."""
+    """The address of a management API and the user who asks; ``str`` leaves user and password out."""
 
     def __init__(self, host: str, port: int, tls: bool, prefix: str, username: str, password: str) -> None:
         self.host: Final = host

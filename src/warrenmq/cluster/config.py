@@ -20,7 +20,7 @@ NOBODY: Final = 0
 
 @final
 class Config:
-    """Who leads, in which epoch, and who is in sync."""
+    """The leader, its epoch, and the nodes in sync."""
 
     def __init__(
         self, epoch: int, leader: int, in_sync: frozenset[int], floor: int, version: int, writer: int, store: int
@@ -67,7 +67,7 @@ def first(node: int, store: int) -> Config:
 
 @final
 class HandedOver:
-    """What a node knew when etcd was lost. A node that did not lead says ``led`` 0."""
+    """The knowledge of a node when etcd was lost. A node that did not lead says ``led`` 0."""
 
     def __init__(self, led: int, base: Config | None, required: frozenset[int], heard: int, promised: int) -> None:
         self.led: Final = led

@@ -75,7 +75,7 @@ class Write(Effect):
 
 @final
 class Sync(Effect):
-    """What was written so far brought to the disk; ``Node.synced`` is called with the number."""
+    """A sync of all that was written so far; ``Node.synced`` is called with the number."""
 
     def __init__(self, number: int) -> None:
         self.number: Final = number
@@ -138,7 +138,7 @@ class Committed(Effect):
 
 @final
 class Promised(Effect):
-    """What clients were asked to wait for may be answered up to a position: enough nodes have it."""
+    """A position up to which clients that wait may be answered: enough nodes have it."""
 
     def __init__(self, end: int) -> None:
         self.end: Final = end

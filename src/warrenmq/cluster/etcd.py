@@ -23,7 +23,7 @@ class EtcdError(Exception):
 
 @final
 class Request:
-    """What is posted, and where."""
+    """A body to be posted, and its address."""
 
     def __init__(self, path: str, body: dict[str, object]) -> None:
         self.path: Final = path
@@ -41,7 +41,7 @@ class Found:
 
 @final
 class Swapped:
-    """Whether a value was written, and if not, what stands there: None where there is nothing."""
+    """The outcome of a swap: whether the value was written, and if not, what stands there (None: nothing)."""
 
     def __init__(self, store: int, accepted: bool, current: bytes | None) -> None:
         self.store: Final = store

@@ -4,7 +4,7 @@ Duty: the versions both sides speak, and a challenge each way. With a shared sec
 HMAC-SHA-256 over both openings, random numbers included; the secret itself never goes over the wire, and a proof is
 good for one connection and one direction. What comes afterwards is neither hidden nor signed: a secret is for a private
 network. Over TLS with certificates on both sides (``mode`` "tls") the proof is the certificate, which ``glue/link.py``
-looks at. Mode "none" proves nothing; who may use it, ``glue/serving.py`` decides.
+looks at. Mode "none" proves nothing; who may use it, ``glue/security.py`` decides.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class Frame:
 
 @final
 class Frames:
-    """What has come on a connection, cut into frames."""
+    """The octets that have come on a connection, cut into frames."""
 
     def __init__(self) -> None:
         self.trusted = False  # whether the other side has proven who it is
@@ -274,7 +274,7 @@ def said(kind: int, fields: dict[str, object]) -> bytes:
 
 @final
 class Fields:
-    """What a rare message says, by name; what is missing, or of another kind, is refused."""
+    """The fields of a rare message, by name; what is missing, or of another kind, is refused."""
 
     def __init__(self, frame: Frame) -> None:
         self._kind: Final = NAMES[frame.kind]

@@ -29,14 +29,14 @@ GRACE = 2.0  # seconds that requests have to be answered in the end
 
 
 class Apps(NamedTuple):
-    """What is served, on the metrics port and on all others."""
+    """The applications that are served, on the metrics port and on all others."""
 
     everything: Starlette
     metrics: Starlette
 
 
 class Surroundings(NamedTuple):
-    """What it needs of whoever serves HTTP."""
+    """The things that ``Accepting`` needs of whoever serves HTTP."""
 
     settings: Settings
     background: Background
@@ -47,7 +47,7 @@ class Surroundings(NamedTuple):
 
 
 class Accepting:
-    """From ``start`` to ``let_go`` or ``stop``."""
+    """The taking of connections, from ``start`` to ``let_go`` or ``stop``."""
 
     def __init__(self, around: Surroundings) -> None:
         self._around = around

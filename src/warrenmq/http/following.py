@@ -21,7 +21,7 @@ from warrenmq.server.web_sockets import WebSockets
 
 
 class FollowerWeb:
-    """From when the process begins until its node leads, or ends."""
+    """The HTTP of a node, from the beginning of its process until the node leads, or ends."""
 
     def __init__(self, settings: Settings, background: Background, standing: Callable[[], Standing]) -> None:
         self._settings = settings

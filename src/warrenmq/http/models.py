@@ -15,7 +15,7 @@ Object = dict[str, Any]
 
 
 class Sample(Struct):
-    """What a counter was at a time, in milliseconds since 1970."""
+    """The value of a counter at a time, in milliseconds since 1970."""
 
     sample: int
     timestamp: int
@@ -269,8 +269,8 @@ class PolicyInfo(Struct):
 
 
 class PolicyInForce(Struct):
-    """On how many queues and exchanges a policy (or an ``operator`` policy) is in force right now, and ``first``, at
-    most a hundred of them by kind and name."""
+    """The number of queues and exchanges on which a policy (or an ``operator`` policy) is in force right now, and
+    ``first``, at most a hundred of them by kind and name."""
 
     vhost: str
     name: str
@@ -323,7 +323,7 @@ class BindingInfo(Struct):
 
 
 class DeduplicationInfo(Struct):
-    """What an exchange with a window remembers: `window` in ms, `max` ids at most. What was taken `since` then (ms
+    """The memory of an exchange with a window: `window` in ms, `max` ids at most. What was taken `since` then (ms
     since 1970) is remembered; `evicted_early` had to go for others before their time."""
 
     window: int
@@ -387,7 +387,7 @@ class ConsumerInfo(Struct):
 
 
 class TimeInQueue(Struct):
-    """How long messages had waited when they were handed out: ``le`` counts those of at most so many seconds."""
+    """The times that messages had waited when they were handed out: ``le`` counts those of at most so many seconds."""
 
     count: int
     sum_ms: int

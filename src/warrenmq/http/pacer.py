@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
-SLICE = 0.0015  # seconds, and
-SLICE_ITEMS = 100  # items at the most before everybody else is served
+SLICE = 0.0015  # seconds before everybody else is served
+SLICE_ITEMS = 100  # items before everybody else is served
 
 
 class Pacer:

@@ -57,8 +57,8 @@ LETTER_LOST: Final = 8  # a dead letter that reached nobody
 LEVEL: Final = 9
 CONFIRMED: Final = 10
 READ: Final = 11  # from a stream, where it stays
-LEASED: Final = 12  # and what became of the lease is added
-LEFT: Final = 16  # and above: what became of one that the log does not hold has a number there too
+LEASED: Final = 12  # the kind of a lease, to which what became of it is added
+LEFT: Final = 16  # to which the cause is added, also of a message that the log does not hold
 LEFT_OUT: Final = 120  # so many events are not told, as 1 in so many messages is
 
 LONGEST_BODY: Final = 16 << 20  # octets that a row may have; of a longer one it says so
@@ -74,7 +74,7 @@ def _nothing(_value: bytes) -> bytes | None:
 
 @final
 class Body:
-    """What the message of a row said: its octets, or where the log has them in pieces."""
+    """The body of a row's message: its octets, or where the log has them in pieces."""
 
     def __init__(self, row: i64, size: i64, octets: bytes, pieces: bytes) -> None:
         self.row: Final = row
@@ -85,7 +85,7 @@ class Body:
 
 @final
 class Known(Witness):
-    """Who is meant by which number in a segment. Whoever begins in its middle has been told of those before."""
+    """The names behind the numbers of a segment. Whoever begins in its middle has been told of those before."""
 
     def __init__(self, left_out: LeftOut | None = None) -> None:
         self.left_out: Final = LeftOut(nothing, set()) if left_out is None else left_out

@@ -26,7 +26,7 @@ REMOVED = 0  # segments count from 1: this stands for those that are gone
 
 @dataclass(frozen=True, order=True)
 class JournalFile:
-    """What a file tells, by its name."""
+    """A file of the journal, as its name tells it."""
 
     segment: int
     begin: int

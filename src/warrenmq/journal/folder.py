@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 
 class Reads:
-    """How much was looked at."""
+    """The amounts that were looked at."""
 
     def __init__(self) -> None:
         self.files = 0  # whose index, or else rows, were asked

@@ -16,11 +16,11 @@ from warrenmq.log.record import holder_count
 
 @final
 class Hiding:
-    """What is hidden from one who is told everything, by what is wanted of each queue."""
+    """The events hidden from one who is told everything, by what is wanted of each queue."""
 
     def __init__(self, left_out: LeftOut) -> None:
         self.left_out: Final = left_out
-        self._events: i64 = 0  # left out so far, ...
+        self._events: i64 = 0  # events left out so far
         self._since: i64 = 0
         self._until: i64 = 0
 

@@ -31,7 +31,7 @@ TIE = "tie"  # not of the journal: by which rows of one time without a record ar
 BEGINS = ("published", "written")
 LEASE_ENDS = ("lease_requeued", "lease_released", "lease_expired")
 HOLDS = ("delivered", "fetched", "leased")
-GOES_ON = ("fired", "moved")  # and dead letters
+GOES_ON = ("fired", "moved")  # a message goes on elsewhere after these, and as a dead letter
 NO_ENDS = (*BEGINS, "enqueued", "confirmed", *HOLDS, *LEASE_ENDS, "requeued", "letter lost", "gap", "read")
 
 # of what has one time, what came first: a message is published before it is delivered and leaves after that; what the

@@ -2,7 +2,7 @@
 
 Duty: from a question to lives, the newest first, without reading what the indexes rule out: they say in which row
 groups a message may be, and only those are read. A file without an index is read through, and so are all for a header
-that is not in it; meanwhile the answer tells how far it is. Not here: the files (``opened``), what is told of a message
+that is not in it; meanwhile the answer tells how far it is. Not here: the files (``folder``), what is told of a message
 (``life``).
 
 An answer is parts: ``{"progress": …}`` now and then, ``{"life": …}`` for each message, at last ``{"looked": …}``: how

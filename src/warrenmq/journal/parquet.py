@@ -248,7 +248,7 @@ def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:
 
 
 class Places:
-    """Which of so many rows have what only some have, and in which order those come."""
+    """The rows, of so many, that have what only some have, and in which order those come."""
 
     def __init__(self, rows: Any, count: int, order: Any) -> None:
         there = numpy.frombuffer(rows.getvalue(), numpy.int32)

@@ -26,7 +26,7 @@ LIMIT = 100
 
 
 class QuestionError(ValueError):
-    """What is asked cannot be answered, and why."""
+    """A question that cannot be answered, and why."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The newest messages of a journal, read without Spark, for ``comparing``.
 
 Duty: of a folder of the journal's files those messages that were published from one time to another, the newest if
-there are too many, with what became of them since. Not here: the files (``journal/opened.py``), all of a journal
+there are too many, with what became of them since. Not here: the files (``journal/folder.py``), all of a journal
 (``traffic``).
 """
 

@@ -26,8 +26,8 @@ class Ways:
         self._texts: Final = texts
         self._numbers: Final[dict[bytes, int]] = {}
         self._of_routes: Final[dict[int, dict[int, int]]] = {}  # ways by route and queue
-        self._last: i64 = 0  # the route that was asked for last ...
-        self._last_ways: dict[int, int] = NO_WAYS  # ... and its ways
+        self._last: i64 = 0  # the route that was asked for last
+        self._last_ways: dict[int, int] = NO_WAYS  # the ways of that route
         # runs of messages of this batch, in order
         self._first: vec[i64] = vec[i64]()
         self._end: vec[i64] = vec[i64]()

@@ -2,7 +2,7 @@
 
 Duty: from a question to one answer, within bounds of messages and of time, and only of what the user who asks may see:
 of a queue, who may read it; what a publisher is told, who published the message, who may read a queue that it goes to,
-administrators. Not here: how it is found out (``warrenmq.supposing``), who asks (``http/whatif.py``).
+administrators. Not here: how it is found out (``warrenmq.supposing``), who asks (``http/messages/whatif.py``).
 
 A question is a file, as definitions are too long for a pipe: ``before``, the definitions that hold; ``asked``, what
 would be otherwise; ``user`` and ``administrator``; ``since`` and ``until`` in µs; ``limit``. The answer is one part:
@@ -108,7 +108,7 @@ def _example(one: Recorded) -> dict[str, object]:
 
 
 class Sight:
-    """What one user may see."""
+    """The messages that one user may see."""
 
     def __init__(self, side: Side, user: str, administrator: bool) -> None:
         self._access = side.path.access

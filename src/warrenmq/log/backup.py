@@ -34,7 +34,7 @@ class BackupFile:
 
 @final
 class Backup:
-    """What to copy: this much of these files, and the manifest."""
+    """The files to copy: so much of each, and the manifest."""
 
     def __init__(self, files: list[BackupFile], manifest: bytes) -> None:
         self.files: Final = files

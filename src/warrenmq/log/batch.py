@@ -97,7 +97,7 @@ class Sealed:
 
 @final
 class OpenBatch:
-    """What the turns since the last commit began have brought."""
+    """The records of the turns since the last commit began."""
 
     def __init__(self, start: i64) -> None:
         self.sums: Final = Sums(start)

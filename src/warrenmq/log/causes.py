@@ -61,7 +61,7 @@ CAUSE_NAMES: Final[dict[int, str]] = {
 
 # -- what became of a message in no queue, or that the log does not hold; or one of the causes above ----------------
 
-NEVER: Final = 64  # and above
+NEVER: Final = 64  # the first cause of this kind
 REFUSED_PUBLISH: Final = 64  # with a reply code: its channel or connection was closed
 RETURNED: Final = 65  # to its publisher
 UNROUTABLE: Final = 66  # no queue, and nobody was told

@@ -86,7 +86,7 @@ class Removal(Task):
 
 
 def _zeros(length: i64) -> list[bytes]:
-    """The same few again and again: what is that long and used once would stay with the process."""
+    """So many zeros, made of one piece many times: memory for all of them would stay with the process."""
     piece = bytes(PIECE)
     pieces = [piece] * (length // PIECE)
     pieces.append(piece[: length % PIECE])

@@ -35,7 +35,7 @@ EVENT_BYTES: Final = 1 << 20
 
 @final
 class Disk:
-    """What commits have asked of the disk. Nothing is decided by it."""
+    """The work that commits have asked of the disk. Nothing is decided by it."""
 
     def __init__(self) -> None:
         self.writes: i64 = 0

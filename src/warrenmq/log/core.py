@@ -46,9 +46,9 @@ class Core:
         self.next_task: i64 = 1
         # turns
         self.batch: i64 = found.state.batch + 1  # the open turn
-        self.synced: i64 = found.state.batch  # the last turn that this disk has ...
-        self.committed: i64 = self.synced  # ... that all disks have which count: on a single node, this one ...
-        self.promised: i64 = self.synced  # ... and that enough of them have for clients to be told
+        self.synced: i64 = found.state.batch  # the last turn that this disk has
+        self.committed: i64 = self.synced  # the last turn that all disks have which count: on a single node, this one
+        self.promised: i64 = self.synced  # the last turn that enough disks have for clients to be told
         self.current: Final = OpenBatch(self.seed)
         self.events: Final = self.current.events
         self.fates: Final = Fates(self.current.events)

@@ -145,7 +145,7 @@ from warrenmq.log.record import is_chunk, message_id_of, number_of, record_size
 
 @final
 class Fate:
-    """What became of a message that the log does not hold, or not for this queue."""
+    """The fate of a message that the log does not hold, or not for this queue."""
 
     def __init__(self, data: bytes, at: i64) -> None:
         self.who: Final = i64(read_i32_le(data, at + EVENT_WHO_AT))  # 0: nobody in particular
@@ -167,7 +167,7 @@ class Fate:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Witness:
-    """Somebody who is told what happened. Times are in µs since 1970."""
+    """A listener who is told what happened. Times are in µs since 1970."""
 
     def message(self, time: i64, address: i64, data: bytes, at: i64, who: i64, number: i64) -> None:
         """The record at ``at`` was written: published as ``number`` by ``who``, or, when that is 0, by the broker."""

@@ -79,8 +79,8 @@ class Events:
         self._left_out: i64 = 0  # before, in this batch
         self._left_out_since: i64 = 0
         self._left_out_until: i64 = 0
-        self._sampled_out_now: i64 = 0  # in this turn ...
-        self._sampled_out_from: i64 = 0  # ... or from then on
+        self._sampled_out_now: i64 = 0  # in this turn
+        self._sampled_out_from: i64 = 0  # since when (µs), where that was before this turn
         self._sampled_out: i64 = 0  # before, in this batch
         self._sampled_out_since: i64 = 0
         self._sampled_out_until: i64 = 0

@@ -49,7 +49,7 @@ class LogVersion(LogError):
 
 @final
 class FileHeader:
-    """What the first 128 bytes of a segment file say."""
+    """The first 128 bytes of a segment file."""
 
     def __init__(
         self,
@@ -72,9 +72,9 @@ class FileHeader:
         self.generation: Final = generation  # > 0: compacted that often
         self.epoch: Final = epoch
         self.base: Final = base  # the segment's offset at which this file's first batch stands
-        self.previous_segment: Final = previous_segment  # the file closed for good by this one ...
+        self.previous_segment: Final = previous_segment  # the segment of the file closed for good by this one
         self.previous_part: Final = previous_part
-        self.previous_end: Final = previous_end  # ... and the segment's offset where it ends
+        self.previous_end: Final = previous_end  # the segment's offset where the closed file ends
         self.length: Final = length  # compacted files only: where the batches end
 
 
@@ -145,7 +145,7 @@ def read_file_header(data: bytes, path: str) -> FileHeader | None:
 
 @final
 class BatchHeader:
-    """What the 96 bytes before a batch say."""
+    """The 96 bytes before a batch."""
 
     def __init__(
         self,
@@ -167,8 +167,8 @@ class BatchHeader:
         self.segment: Final = segment
         self.offset: Final = offset
         self.epoch: Final = epoch
-        self.synced_segment: Final = synced_segment  # everything before this position was on disk ...
-        self.synced_offset: Final = synced_offset  # ... when this batch was written
+        self.synced_segment: Final = synced_segment  # of the position before which everything was on disk
+        self.synced_offset: Final = synced_offset  # of that position, when this batch was written
         self.number: Final = number
         self.first_record: Final = first_record
         self.records: Final = records

@@ -17,7 +17,7 @@ from warrenmq.log.segment import Part, file_name
 
 @final
 class Gaps:
-    """What is missing between the files of a log. ``manifest``: None when it cannot be read. ``headers``: of this log's
+    """The holes between the files of a log. ``manifest``: None when it cannot be read. ``headers``: of this log's
     files, ``parts`` those of each segment."""
 
     def __init__(self, manifest: Manifest | None, headers: list[FileHeader], parts: dict[int, list[Part]]) -> None:

@@ -30,8 +30,8 @@ class FieldSpec:
         varying = text.endswith("]")
         self.name: Final = name
         self.type: Final = "" if varying else type
-        self.counter: Final = counter if varying else ""  # the field that says how many there are ...
-        self.repeated: Final = repeated if varying else ""  # ... of this type or row; octets if empty
+        self.counter: Final = counter if varying else ""  # the field that says how many values there are
+        self.repeated: Final = repeated if varying else ""  # the type or row of each value; octets if empty
 
     def width(self) -> int:
         """How many octets it has; 0 when that varies."""
@@ -57,8 +57,8 @@ class RecordSpec:
         self.kind: Final = kind  # its first octet, before the fields; NO_KIND: it has none
         self.fields: Final = [FieldSpec(text) for text in fields.split()]
         self.meaning: Final = meaning
-        self.since: Final = since  # the first format that has it ...
-        self.until: Final = until  # ... and the last in which it is written
+        self.since: Final = since  # the first format that has it
+        self.until: Final = until  # the last format in which it is written
 
     def __repr__(self) -> str:
         return f"<{self.name}>"

@@ -15,7 +15,7 @@ OLDEST: Final = 1  # the earliest version that is read
 SUMMED: Final = 2  # the earliest whose records have sums
 
 FILE_MAGIC: Final = b"WARRNLOG"
-BATCH_MAGIC: Final = b"WBA"  # and the version's digit
+BATCH_MAGIC: Final = b"WBA"  # before the version's digit
 MANIFEST_MAGIC: Final = b"WARRNMAN"
 CLEAN_MAGIC: Final = b"WARRNCLN"
 FILE_HEADER: Final = 128
@@ -27,7 +27,7 @@ BATCH_SUM_AT: Final = 4
 BATCH_PROLOGUE: Final = 8
 
 ADDRESS: Final = 8  # the length of an address: segment << 32 | record number
-WITHOUT_RECORD: Final = 1 << 62  # and its message id: the address by which events know a message that has no record
+WITHOUT_RECORD: Final = 1 << 62  # beside the message id: the address by which events know a message that has no record
 RECORD_BITS: Final = 0xFFFFFFFF  # of an address, the record number
 
 # --- messages: kind, then

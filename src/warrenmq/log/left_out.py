@@ -58,7 +58,7 @@ def nothing(_segment: int) -> bytes:
 
 @final
 class LeftOut:
-    """What was left out of the segments that were read, and of those that were kept: ``fetch`` gives what ``kept``
+    """The events left out of the segments that were read, and of those that were kept: ``fetch`` gives what ``kept``
     gave."""
 
     def __init__(self, fetch: Callable[[int], bytes], segments: set[int]) -> None:
@@ -68,7 +68,7 @@ class LeftOut:
         self._streams: Final[dict[int, dict[int, Bits]]] = {}  # by queue, then by segment
         self._fetched_streams: bool = not segments
         self._samples: Final[dict[int, int]] = {}  # queues of which 1 in so many is told
-        self.quiet: Final[set[int]] = set()  # and of which nothing is
+        self.quiet: Final[set[int]] = set()  # queues of which nothing is told
         self._is_stream: Final[set[int]] = set()
         self._wanted: Final[set[int]] = set()  # records that are told whoever else has them, in this batch
         self._last: i64 = -1  # the segment that was asked for last, and its bits

@@ -17,7 +17,7 @@ from warrenmq.log.layout import EVENT_HEAD, EVENT_LEVEL, EVENT_LEVEL_FIXED
 OFF: Final = 0  # nothing
 OUTCOMES: Final = 1  # what durable queues hold, and every bad end; the default
 ALL: Final = 2  # transient messages too
-BODIES: Final = 3  # and what they said
+BODIES: Final = 3  # the bodies of messages too
 LEVEL_NAMES: Final = ["off", "outcomes", "all", "all+bodies"]
 NONE: Final = -1  # of its own
 
@@ -43,7 +43,7 @@ def is_sampled(id: i64, sample: i64) -> bool:
 
 @final
 class Level:
-    """What is told of a queue, or, when that is NOBODY, of a vhost."""
+    """The level of a queue, or, when that is NOBODY, of a vhost."""
 
     def __init__(self, queue: Named, vhost: str, level: i64, sample: i64) -> None:
         self.queue: Final = queue

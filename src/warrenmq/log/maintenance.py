@@ -58,9 +58,9 @@ class Maintenance:
         self.busy: bool = False  # the worker has a task
         self.pinned: i64 = 0  # a backup is reading, or a queue being dropped: nothing may be removed or replaced
         self._journalled: i64 = NOBODY  # the first segment that a journal has yet to read
-        self._lagging: i64 = NOBODY  # the first segment that another node has yet to get ...
-        self._most_lag: i64 = 0  # ... of which no more octets than these are kept for it
-        self._held_from: i64 = NOBODY  # segments from here on stay as they are for their sake
+        self._lagging: i64 = NOBODY  # the first segment that another node has yet to get
+        self._most_lag: i64 = 0  # octets of segments that are kept for another node, at most
+        self._held_from: i64 = NOBODY  # segments from here on stay as they are, for the journal and other nodes
         self._removing: list[int] = []  # by the checkpoint under way
         self.compaction: Compaction | None = None
         self.found_uncommitted: i64 = found.uncommitted[-1].number if found.uncommitted else 0  # the last such turn

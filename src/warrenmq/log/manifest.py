@@ -49,8 +49,8 @@ class Manifest:
         self.log_id: i64 = log_id
         self.checkpoint: i64 = 0
         self.epoch: i64 = 0
-        self.segment: i64 = 0  # the position: this segment ...
-        self.offset: i64 = 0  # ... and this offset in it
+        self.segment: i64 = 0  # of the position
+        self.offset: i64 = 0  # of the position, in its segment
         self.batch: i64 = 0
         self.next_message_id: i64 = 1
         self.version: i64 = VERSION  # as it was read

@@ -19,15 +19,15 @@ from warrenmq.log.format import StoredMessage
 PACKED: Final = 1 << 61  # in every handle, beside PLACES for each pack
 PLACES: Final = 10  # bits of a handle: which message of its pack
 PACK: Final = 1 << PLACES  # messages in a pack at most
-PACK_BYTES: Final = 256 << 10  # and octets, about
+PACK_BYTES: Final = 256 << 10  # octets of bodies in a pack, about
 KINDS: Final = 255  # sorts of messages in a pack at most
-FEW: Final = 16  # and so few are let go at once
-TRIED: Final = 4  # of which the last ones are looked at, for the sort of the next
+FEW: Final = 16  # messages that are let go at once
+TRIED: Final = 4  # latest sorts of a pack that are looked at, for the sort of the next message
 
 
 @final
 class Kind:
-    """What messages of one sort have in common: all but the body and the number."""
+    """The parts that messages of one sort have in common: all but the body and the number."""
 
     def __init__(self, header: bytes, exchange: str, routing_keys: bytes, flags: i64) -> None:
         self.header: Final = header
@@ -55,8 +55,8 @@ class Pack:
         self.ends: vec[i32] = vec[i32]()  # of the bodies
         self.kind_of: vec[u8] = vec[u8]()
         self.kinds: Final[list[Kind]] = []
-        self._first_id: Final = first_id  # the other numbers follow it one by one, unless
-        self._ids: vec[i64] | None = None  # they do not, and stand here
+        self._first_id: Final = first_id  # without ``_ids`` the other numbers follow it one by one
+        self._ids: vec[i64] | None = None  # numbers that do not follow one by one
 
     def add(self, id: i64, kind: i64, end: i64) -> None:
         count: i64 = len(self.ends)

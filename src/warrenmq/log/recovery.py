@@ -62,7 +62,7 @@ Progress = Callable[[str, int, int], None]
 
 @final
 class Recovered:
-    """What a start finds. ``clean``: the last stop was a clean one, so nothing was delivered without being known."""
+    """The finds of a start. ``clean``: the last stop was a clean one, so nothing was delivered without being known."""
 
     def __init__(self) -> None:
         self.epoch: i64 = 1
@@ -79,10 +79,10 @@ class Uncommitted:
     """A batch behind what is known to be on all nodes that count: its place, and what a checkpoint will need of it."""
 
     def __init__(self, position: i64, number: i64, segment: i64, offset: i64, changes: bytes) -> None:
-        self.position: Final = position  # the log's end behind it: this segment ...
+        self.position: Final = position  # the log's end behind it
         self.number: Final = number
-        self.segment: Final = segment
-        self.offset: Final = offset  # ... and this offset in it
+        self.segment: Final = segment  # of the log's end behind it
+        self.offset: Final = offset  # of the log's end, in its segment
         self.changes: Final = changes
         self.octets: i64 = len(changes)  # of its payload, as far as it is in memory
 
@@ -110,8 +110,8 @@ class Recovery:
         self.absorbed: LogState = self.state  # what the next checkpoint begins with: as far as is committed
         self.limit: i64 = -1  # batches behind this position are not known to be committed; -1: there are no other nodes
         self.uncommitted: list[Uncommitted] = []
-        self.end: i64 = 0  # the position behind the last batch ...
-        self.committed: i64 = 0  # ... and behind the last that is known to be committed
+        self.end: i64 = 0  # the position behind the last batch
+        self.committed: i64 = 0  # the position behind the last batch that is known to be committed
         self.epochs: Epochs = Epochs()
         self.segments: dict[int, Segment] = {}
         self.chunked: dict[int, vec[i64]] = {}

@@ -21,8 +21,8 @@ from warrenmq.log.maintenance import Maintenance
 from warrenmq.log.recovery import Uncommitted
 from warrenmq.log.shipping import ShippedBatch, Shipping, position
 
-MOST_BATCHES: Final = 256  # under way to other nodes ...
-MOST_OCTETS: Final = 64 << 20
+MOST_BATCHES: Final = 256  # batches under way to other nodes, at most
+MOST_OCTETS: Final = 64 << 20  # octets of them
 
 
 @final

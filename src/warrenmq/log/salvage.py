@@ -57,7 +57,7 @@ class Report:
 
 @final
 class Place:
-    """Where a batch that checks stands."""
+    """The place of a batch that checks."""
 
     def __init__(self, segment: i64, part: i64, offset: i64) -> None:
         self.segment: Final = segment

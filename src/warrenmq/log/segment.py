@@ -14,8 +14,8 @@ from librt.vecs import append, vec
 from mypy_extensions import i16, i32, i64, u8
 
 MANY: Final = 255  # this and more references are counted in a dict
-SIZE_UNIT: Final = 16  # sizes are kept rounded up, in these units ...
-SIZE_CLAMP: Final = 32767  # ... and a larger record is read in two steps
+SIZE_UNIT: Final = 16  # sizes are kept rounded up, in these units
+SIZE_CLAMP: Final = 32767  # units; a larger record is read in two steps
 
 
 def file_name(segment: i64, part: i64) -> str:

@@ -40,7 +40,7 @@ class LogSettings:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Listener:
-    """What the broker is told. All on the broker's own thread."""
+    """The broker, as the log tells it what happened. All on the broker's own thread."""
 
     def synced(self, batch: i64) -> None:
         """Every turn up to this one is on disk, on every node that counts. Said once more with the same turn when

@@ -34,8 +34,8 @@ BLOCK: Final = 32  # octets, four words: the sums of eight would not fit into 16
 OCTETS: Final = 0x00FF00FF00FF00FF  # every other octet of a word, each with 16 bits to grow in
 # four such numbers by these, and the highest 16 bits are the four of them, weighed and added up
 ADDED: Final = 0x0001000100010001
-EVEN: Final = 0x0008000600040002  # the first octet of a word counts eight times for what comes with it, ...
-ODD: Final = 0x0007000500030001  # ... the last one once
+EVEN: Final = 0x0008000600040002  # weights: the first octet of a word counts eight times
+ODD: Final = 0x0007000500030001  # weights: the last octet of a word counts once
 
 
 def total(data: bytes) -> i64:

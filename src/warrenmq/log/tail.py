@@ -25,8 +25,8 @@ from warrenmq.log.segment import file_name
 RESERVE: Final = "reserve"  # room held back, so that a full disk can still take the settles that empty it
 PLAIN_COMMITS: Final = 100  # after a failure that many go without zeros: they may have been what did not fit
 ZERO_AHEAD: Final = 1 << 20  # small commits overwrite zeros: a sync then need not write the file's metadata
-SMALL_COMMIT: Final = 64 << 10  # larger ones are bound by bandwidth, and would pay for the zeros ...
-BUSY_COMMITS: Final = 20  # ... and so would small ones between them
+SMALL_COMMIT: Final = 64 << 10  # octets; zeros ahead only make larger commits slower, as bandwidth bounds those
+BUSY_COMMITS: Final = 20  # after a large commit so many small ones go without zeros too
 
 
 @final

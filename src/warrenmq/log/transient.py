@@ -268,8 +268,8 @@ class TransientStore:
 
     def free_packed(self, addresses: vec[i64], start: i64, end: i64, left: list[list[Any]]) -> None:
         """Nobody needs what is packed among these any more, from ``start`` up to ``end``."""
-        run: i64 = 0  # handles of one pack, one behind the other ...
-        last: i64 = 0  # ... of which this is one
+        run: i64 = 0  # so many handles of one pack, one behind the other
+        last: i64 = 0  # the last of these handles
         i = start
         while i < end:
             handle = -addresses[i]

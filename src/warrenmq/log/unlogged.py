@@ -44,9 +44,9 @@ class Unlogged:
 
     def __init__(self, events: Events) -> None:
         self._events: Final = events
-        self._publisher: Named = NOBODY  # whose publish is being put into queues ...
-        self._number: i64 = 0  # ... and its number
-        self._route: Named = NOBODY  # by which it goes there
+        self._publisher: Named = NOBODY  # whose publish is being put into queues
+        self._number: i64 = 0  # the number of that publish
+        self._route: Named = NOBODY  # by which that publish goes to its queues
         # a run of messages
         self._who: Named = NOBODY
         self._first: i64 = 0
@@ -55,8 +55,8 @@ class Unlogged:
         self._header: bytes = b""
         self._exchange: str = ""
         self._keys: bytes = b""
-        self._told: i64 = 0  # what is being put into queues, once that is told ...
-        self._untold: i64 = 0  # ... and when it is not told: sampling left it out of the queues that it entered so far
+        self._told: i64 = 0  # the message that is being put into queues, once it is told
+        self._untold: i64 = 0  # the message that sampling left out of all queues that it entered so far
         self._untold_events: i64 = 0
         # a run of entries
         self._queue: Named = NOBODY
@@ -86,7 +86,7 @@ class Unlogged:
         return outer
 
     def back(self, outer: Entering) -> None:
-        """And now it is that again."""
+        """What enters queues from now on is again what it was before ``within``, which gave ``outer``."""
         self.publishing(outer.publisher, outer.number, outer.route)
         self._told = outer.told
         self._untold = outer.untold

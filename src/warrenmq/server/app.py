@@ -48,12 +48,12 @@ from warrenmq.server.web_sockets import WebSockets, listen_for_web
 
 END = object()
 STEPS = 100  # of a long piece of work in one turn; a step takes some ten microseconds, at most a few hundred
-STEPS_SECONDS = 0.01  # and so long at the most, a garbage collection included
+STEPS_SECONDS = 0.01  # of long work in one turn at the most, a garbage collection included
 TICK_BUSY = 0.025
 TICK_IDLE = 1.0
 WATCH = 1.0  # seconds between looks at memory and disk
 LEDGER_PASS = 2.0  # seconds between looks at the ledger as a whole
-LEDGER_PAUSE = 0.05  # and between those at so many queues each
+LEDGER_PAUSE = 0.05  # seconds between looks at ``LEDGER_SLICE`` queues each
 LEDGER_SLICE = 256
 LEDGER_LAST = 10_000  # when the broker stops
 NOT_TOLD = 60.0  # seconds between words of how much came where the journal is told nothing
@@ -76,7 +76,7 @@ class ServerNotes(Notes):
 
 
 class Web:
-    """What serves HTTP beside the broker; given from outside, so that nothing here knows of it."""
+    """The server of HTTP beside the broker; given from outside, so that nothing here knows of it."""
 
     def start(self, sockets: WebSockets) -> None:
         """Serve on all; on the secure ones over TLS, with the server's ``https``, on the third the metrics alone."""

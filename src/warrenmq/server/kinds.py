@@ -26,7 +26,7 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True)
 class Kind:
-    """How one kind of value is read: `parse` raises ValueError when the value is not among `allowed`."""
+    """A kind of value, and how it is read: `parse` raises ValueError when the value is not among `allowed`."""
 
     parse: Callable[[object], object]
     allowed: str

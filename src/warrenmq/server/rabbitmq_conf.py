@@ -22,7 +22,8 @@ _PART = re.compile(r"(?<!\\)\.")
 
 @dataclass
 class Read:
-    """What a file says: settings with the key each is from, and keys that have no meaning here, with the reason."""
+    """The contents of a file: settings with the key each is from, and keys that have no meaning here, with the
+    reason."""
 
     settings: dict[str, object] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)

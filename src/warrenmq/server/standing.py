@@ -36,7 +36,7 @@ class NodeStanding:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """All of it."""
+    """The standing of the whole cluster."""
 
     cluster: str
     name: str

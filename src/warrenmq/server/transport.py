@@ -23,9 +23,9 @@ from warrenmq.server.turns import Turns
 
 HIGH_WATER: Final = 1 << 20  # bytes of output the transport buffers before deliveries to this client stop
 LOW_WATER: Final = 1 << 18
-GIVEN: Final = 4 << 20  # bytes of large output handed to the loop before it has been round ...
-AT_ONCE: Final = 16  # ... so many parts at a time: a part is a frame at the most
-CUT: Final = 1 << 20  # or so many bytes of a long body: that is cut into frames when it goes
+GIVEN: Final = 4 << 20  # bytes of large output handed to the loop before it has been round
+AT_ONCE: Final = 16  # parts handed over at a time: a part is a frame at the most
+CUT: Final = 1 << 20  # bytes of a long body handed over at a time: it is cut into frames when it goes
 PASS: Final = 2 << 20  # bytes of small output a turn, about what may come in: many small messages are long work
 LINGER: Final = 3.0  # seconds that a closed connection has to take what was written to it
 
@@ -65,8 +65,8 @@ class ClientTransport(Sink):
         self._waiting: deque[bytes | BodyFrames] = deque()  # output that the loop has not got yet
         self._full = False  # the loop has enough for now
         self._given: i64 = 0  # bytes handed to the loop since it was last free
-        self._passed: i64 = 0  # bytes of small output in this turn ...
-        self._turn: i64 = -1  # ... which is the so many-th
+        self._passed: i64 = 0  # bytes of small output in the turn ``_turn``
+        self._turn: i64 = -1  # the number of the turn in which output was passed last
         self._closing = False  # the connection ends when the loop has got all of it
 
     # -- asyncio calls these -----------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ GENERATIONS = 3  # of Python's garbage collection
 
 
 class Durations:
-    """What happened of one kind, since the start."""
+    """The durations of what happened of one kind, since the start."""
 
     def __init__(self) -> None:
         self.count = 0

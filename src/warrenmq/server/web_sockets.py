@@ -15,7 +15,7 @@ from warrenmq.server.listening import listen
 
 @dataclass(slots=True)
 class WebSockets:
-    """All of them; none where a port is off."""
+    """All sockets of HTTP; none where a port is off."""
 
     plain: list[socket.socket] = field(default_factory=list)
     secure: list[socket.socket] = field(default_factory=list)

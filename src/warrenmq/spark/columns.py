@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from warrenmq.client import Message
 
 OFFSET_HEADER = "x-stream-offset"
-BATCH_ROWS = 10_000  # of one record batch, or
+BATCH_ROWS = 10_000  # rows of one record batch, at most
 BATCH_BYTES = 16 * 1024 * 1024
 PROPERTY_NAMES = tuple(name for name, _ in PROPERTIES)
 MAPS = frozenset(

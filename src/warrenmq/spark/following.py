@@ -56,8 +56,8 @@ class Tasks:
 
 
 class Far:
-    """How much is done: of so many steps these, and of the one at hand a share of its tasks. Which stages are to come
-    Spark says only when they begin; so a share never falls, and is never all before the step is over."""
+    """The share that is done: of so many steps these, and of the one at hand a share of its tasks. Which stages are to
+    come Spark says only when they begin; so a share never falls, and is never all before the step is over."""
 
     def __init__(self, tasks: Tasks, steps: int = 1) -> None:
         self._tasks = tasks

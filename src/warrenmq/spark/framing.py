@@ -31,7 +31,8 @@ class Unusual(Exception):
 
 
 class Framing:
-    """What is the same for all batches of a task. Exchange and routing key stand in for missing columns and nulls."""
+    """The parts that are equal for all batches of a task. Exchange and routing key stand in for missing columns and
+    nulls."""
 
     def __init__(self, exchange: str, routing_key: str, persistent: bool, mandatory: bool) -> None:
         self.exchange = exchange.encode("utf-8", "surrogateescape")

@@ -135,7 +135,7 @@ def _age(snapshot: Any) -> int:
 
 
 class BatchWriter:
-    """What ``foreachBatch`` calls."""
+    """The function that ``foreachBatch`` calls."""
 
     def __init__(self, table: Lakehouse, checkpoint: str) -> None:
         self.table = table

@@ -5,7 +5,7 @@ which names there are (``httpapi.py``).
 
     orders, bills        two names
     shop.*               every name that matches: * is any text, ? any one character
-    a\\,b                 the name a,b; likewise \\* \\? \\[ \\{ and \\\\
+    a\\,b                 the name a,b; \\* \\? \\[ \\{ and \\\\ stand for their second character too
     ["a,b", "c*"]        a JSON array: names as they are, nothing in it is a pattern
 """
 

@@ -46,7 +46,7 @@ class RowsNotAccepted(RuntimeError):
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task did."""
+    """The results of one task."""
 
     job: str = ""  # what all ids of the job or query begin with
     rows: int = 0
@@ -84,7 +84,7 @@ def check_target(schema: StructType, options: Options) -> None:
 
 
 class Sink:
-    """What batch and streaming writers share; pickled to the workers."""
+    """The parts that batch and streaming writers share; pickled to the workers."""
 
     def __init__(self, options: Options, schema: StructType, streaming: bool = False) -> None:
         check_write_schema(schema)

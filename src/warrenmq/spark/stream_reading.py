@@ -43,7 +43,7 @@ class StreamPartition(InputPartition):
 
 @dataclass(frozen=True)
 class Range:
-    """What a batch reads of one stream."""
+    """The offsets that a batch reads of one stream."""
 
     start: int
     end: int

@@ -31,7 +31,7 @@ Entry = dict[str, Any]
 
 
 class Nonsense(ValueError):
-    """What is asked makes no sense; one line."""
+    """A question that makes no sense; one line."""
 
 
 def changed(before: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:

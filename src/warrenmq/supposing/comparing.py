@@ -45,7 +45,7 @@ class Recorded:
 
 
 class Change(NamedTuple):
-    """What would be otherwise of a message: in a queue, or (None) to its publisher."""
+    """The difference for one message: in a queue, or (None) to its publisher."""
 
     of: Recorded
     queue: str | None

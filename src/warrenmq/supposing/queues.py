@@ -23,7 +23,7 @@ Place = tuple[str, str]  # vhost, queue
 
 @dataclass(frozen=True)
 class Bounds:
-    """What may wait in a queue, and how long; -1: without a bound."""
+    """The bounds of what may wait in a queue, and how long; -1: without a bound."""
 
     ttl: int = -1  # ms
     max_length: int = -1

@@ -70,7 +70,7 @@ class HeldRunner(Runner):
 
 
 class Events(Notes):
-    """What the operator is told, as a list."""
+    """The events that the operator is told, as a list."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, dict[str, object]]] = []

@@ -46,7 +46,7 @@ class Got:
 
 
 class Buffer(Sink):
-    """What the broker writes to one client."""
+    """The octets that the broker writes to one client."""
 
     def __init__(self) -> None:
         self.data = bytearray()

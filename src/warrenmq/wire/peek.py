@@ -45,14 +45,14 @@ MARK_CC: Final = 1
 MARK_BCC: Final = 2
 MARK_DELAY: Final = 4  # x-delay
 MARK_DELIVER_AT: Final = 8  # x-deliver-at
-MARK_DELAY_OTHER: Final = 16  # x-delay-id, x-delay-cancel, x-delay-every ...
+MARK_DELAY_OTHER: Final = 16  # x-delay-id, x-delay-cancel, x-delay-every and their like
 MARK_RECEIPT: Final = 32  # x-receipt
 MARK_LEAST: Final = 64  # x-confirm-min-queues
 
 
 @final
 class Peek:
-    """What was seen."""
+    """The properties that the publish path looks at, read without decoding the rest."""
 
     def __init__(self) -> None:
         self.flags: i64 = 0

@@ -43,7 +43,7 @@ NEVER: Final = "^$"  # what RabbitMQ makes of an empty permission pattern
 
 
 class Store(Protocol):
-    """Where definitions are kept: the log's define/undefine, or nothing in tests."""
+    """The place where definitions are kept: the log's define/undefine, or nothing in tests."""
 
     def put(self, kind: str, key: str, value: dict[str, object]) -> None: ...
 
@@ -104,7 +104,7 @@ class User:
 
 @final
 class Permission:
-    """What one user may do in one vhost."""
+    """The rights of one user in one vhost."""
 
     def __init__(
         self, user: str, vhost: str, configure: str, write: str, read: str, patience: Patience | None = None
@@ -137,7 +137,7 @@ class Permission:
 
 @final
 class TopicPermission:
-    """Which routing keys one user may publish to, and bind with, on one exchange of a vhost."""
+    """The routing keys that one user may publish to, and bind with, on one exchange of a vhost."""
 
     def __init__(
         self, user: str, vhost: str, exchange: str, write: str, read: str, patience: Patience | None = None

@@ -98,7 +98,7 @@ class Glob:
 
 @final
 class Form:
-    """What is known of a pattern; its three parts are told at the head of this module."""
+    """The facts known of a pattern; its three parts are told at the head of this module."""
 
     def __init__(self, globs: list[Glob] | None, cheap_up_to: int, prefixes: list[str] | None) -> None:
         self.globs: Final = globs

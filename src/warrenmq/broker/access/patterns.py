@@ -54,7 +54,7 @@ class InvalidPattern(Exception):
 
 @final
 class Patience:
-    """How long slow searches may still take, for all patterns of one author together; it grows back slowly.
+    """The time that slow searches may still take, for all patterns of one author together; it grows back slowly.
 
     Used up, it is there again only when all of it has grown back. ``owner`` says in reports whose patterns these are.
     """
@@ -122,8 +122,8 @@ class NamePattern:
         # A form of literals and gaps is valid, and compiled only for names it is not read for.
         self._compiled: regex.Pattern[str] | None = None if self._globs is not None else compile_pattern(pattern)
         self.stopped: i64 = 0  # searches that ran out of time
-        self._young: dict[str, bool] = {}  # what was asked since ...
-        self._old: dict[str, bool] = {}  # ... the last time so many were remembered, and before
+        self._young: dict[str, bool] = {}  # answers given since the dictionaries were changed over
+        self._old: dict[str, bool] = {}  # answers given before that
 
     @property
     def remembered(self) -> int:

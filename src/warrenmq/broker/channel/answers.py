@@ -34,7 +34,7 @@ class Held:
 
 @final
 class Answers(Gated, Committed):
-    """What one channel has to say, and what of it waits."""
+    """The answers of one channel, and those of them that wait."""
 
     def __init__(self, number: i64, session: Session, consumers: Consumers) -> None:
         self._number: Final = number

@@ -17,7 +17,7 @@ END: Final = bytes((FRAME_END,))
 
 @final
 class BodyFrames:
-    """What is left of a body that goes out on channel ``number`` in frames of at most ``room`` octets of payload."""
+    """The rest of a body that goes out on channel ``number`` in frames of at most ``room`` octets of payload."""
 
     def __init__(self, number: i64, chunks: list[bytes], size: i64, room: i64) -> None:
         start = bytes((FRAME_BODY, (number >> 8) & 255, number & 255))

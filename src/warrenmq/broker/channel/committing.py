@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from warrenmq.broker.channel.channel import Channel
 
 ASK: Final = 2  # how many settled messages it counts for to ask the queues of one that is published
-PUBLISH: Final = 8  # and how many to publish it; every 4 KiB of it is one more
+PUBLISH: Final = 8  # how many settled messages it counts for to publish one; every 4 KiB of it is one more
 
 
 @final
@@ -111,7 +111,7 @@ class Commit(Unsettled):
         """Would any queue refuse, or is the log failing? Then raise what is to be said. Says whether all were asked."""
         broker = self._channel.broker
         known = self._channel.connection.open_vhost().queues
-        before: Uncommitted | None = None  # the publish before, routed to ...
+        before: Uncommitted | None = None  # the publish before, which went to ``routed``
         routed: list[Queue] = []
         while self._asked < len(self._publishes):
             if broker.services.turn.settles_left <= 0:

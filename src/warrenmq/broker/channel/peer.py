@@ -14,7 +14,7 @@ from warrenmq.wire.fields import Table
 
 @final
 class TlsSession:
-    """What was agreed on with a client over TLS, and the certificate it showed; empty where it showed none."""
+    """The terms agreed on with a client over TLS, and the certificate it showed; empty where it showed none."""
 
     def __init__(
         self, protocol: str, key_exchange: str, cipher: str, hash: str, subject: str, issuer: str, validity: str
@@ -42,8 +42,8 @@ class Peer:
         self.properties: Table = {}
         # its capabilities
         self.consumer_cancel_notify: bool = False  # does it want to hear of consumers that end?
-        self.connection_blocked: bool = False  # and of alarms?
-        self.authentication_failure_close: bool = False  # and why its login is refused?
+        self.connection_blocked: bool = False  # does it want to hear of alarms?
+        self.authentication_failure_close: bool = False  # does it want to hear why its login is refused?
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"

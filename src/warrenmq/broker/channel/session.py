@@ -25,7 +25,7 @@ from warrenmq.wire.replies import AmqpError
 
 
 class Session(Client, Waiting, Owner, Paced):
-    """What the channels of one connection have in common."""
+    """The parts that the channels of one connection have in common."""
 
     def __init__(self, broker: Core, sink: Sink, peer: str, peer_port: i64, host: str, port: i64) -> None:
         self.broker: Final = broker

@@ -90,7 +90,7 @@ CHANNEL: Final = Transitions(
 
 @final
 class Standing:
-    """Where a channel stands between open and closed; its parts read it."""
+    """The state of a channel between open and closed; its parts read it."""
 
     def __init__(self) -> None:
         self.state: i64 = CHANNEL_OPEN

@@ -14,8 +14,8 @@ from warrenmq.broker.connection.connections import Connections
 from warrenmq.broker.services.deadlines import Sweeper
 from warrenmq.broker.services.services import Services
 
-LOOKS: Final = 20_000  # deliveries looked at in one turn ...
-LATE: Final = 1000  # ... and given back
+LOOKS: Final = 20_000  # deliveries looked at in one turn, at most
+LATE: Final = 1000  # deliveries given back in one turn, at most
 
 
 @final

@@ -19,7 +19,7 @@ from warrenmq.broker.core import Core
 
 
 class Dialogue(Session):
-    """What frames, handshake and heartbeats know of a connection."""
+    """A connection as frames, handshake and heartbeats know it."""
 
     def __init__(
         self, broker: Core, connections: Attendance, sink: Sink, peer: str, peer_port: i64, host: str, port: i64

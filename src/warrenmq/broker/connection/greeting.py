@@ -28,7 +28,7 @@ CAPABILITIES: Final = [
 
 @final
 class Greeting:
-    """What a node says of itself before it knows who is there."""
+    """The facts that a node tells of itself before it knows who is there."""
 
     def __init__(self, node: Node) -> None:
         self._node: Final = node

@@ -39,7 +39,7 @@ SHOWN: Final = 50  # problems reported at most
 
 
 class InvalidDefinitions(Exception):
-    """What is wrong with a document, by position; not more than can be read."""
+    """The mistakes of a document, by position; not more than can be read."""
 
     def __init__(self, problems: list[str]) -> None:
         shown = problems[:SHOWN]
@@ -51,7 +51,8 @@ class InvalidDefinitions(Exception):
 
 @final
 class Existing:
-    """What the broker has already, as far as a document may refer to it: its own collections, not copies of them."""
+    """The objects that the broker has already, as far as a document may refer to it: its own collections, not copies of
+    them."""
 
     def __init__(self, users: Mapping[str, object]) -> None:
         self.users: Final = users

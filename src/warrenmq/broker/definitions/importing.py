@@ -3,7 +3,8 @@
 ``definitions.py`` has checked everything before the first step. A step is one part of the plan, or one thing that a
 policy concerns, and so many are taken a turn (``Server.work_through``). Parts come in the order in which they depend on
 one another, each turn's in one batch of the log: a crash in the middle leaves the beginning of the import, nothing of
-which refers to anything that is missing, and importing again completes it. Clients see it grow likewise.
+which refers to anything that is missing, and importing again completes it. Clients see the objects appear in the order
+of the parts.
 
 What clients take away or declare meanwhile counts: a part that no longer fits is left out and told at the end.
 """

@@ -58,7 +58,7 @@ def place_of(token: str) -> Place | None:
 
 @final
 class Filter:
-    """What is wanted; everything by default."""
+    """A filter of waiting messages: everything by default."""
 
     def __init__(self) -> None:
         self.routing_key: str | None = None
@@ -108,7 +108,7 @@ class Waiting:
 
 @final
 class Step:
-    """What one step found."""
+    """The finds of one step."""
 
     def __init__(self) -> None:
         self.found: list[Waiting] = []

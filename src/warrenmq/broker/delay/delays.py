@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from warrenmq.broker.vhost.vhost import VHost
 
 SCRATCH: Final = "delayed"  # where a durable exchange remembers the id of its schedule
-SLICE: Final = 256  # messages fired before the turn ends ...
-GROUP: Final = 32  # ... read from the log so many at a time ...
-SLICE_BYTES: Final = 4 << 20  # ... or fewer, when they are as large as this together
+SLICE: Final = 256  # messages fired in a turn, at most
+GROUP: Final = 32  # messages read from the log at a time, at most
+SLICE_BYTES: Final = 4 << 20  # octets of the messages fired in a turn, about
 AT_ONCE: Final = 8 << 20  # octets of a long one that are logged in a turn
 LONG_ONE: Final = 256 << 10  # what a long one counts for, whose body stays in the log
 

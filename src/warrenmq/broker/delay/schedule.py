@@ -72,8 +72,8 @@ class Schedule(Source):
         self._long: dict[int, LongBody] = {}  # of those that have one
         self._next_in_memory: i64 = IN_MEMORY
         self.damage: OwnerDamage | None = None  # what is damaged
-        self.reading: i64 = 0  # the key of a long one that is due and being read: nothing goes out meanwhile ...
-        self.body: list[bytes] | None = None  # ... and its body, when that is done
+        self.reading: i64 = 0  # the key of a long one that is due and being read: nothing goes out meanwhile
+        self.body: list[bytes] | None = None  # the body of the long one, when it has been read
         self.ahead: LoggedAhead | None = None  # what the log has got of it, for a queue that wants it there
 
     def __len__(self) -> int:

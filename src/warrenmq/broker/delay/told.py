@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @final
 class Told:
-    """How much is told of one delayed exchange, and who tells it."""
+    """The level at which one delayed exchange is told of, and its teller."""
 
     def __init__(self, broker: Surroundings, vhost: VHost, exchange: Exchange, id: i64) -> None:
         self._broker: Final = broker

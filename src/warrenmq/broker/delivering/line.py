@@ -55,7 +55,7 @@ class Way:
 
 @trait
 class Forwarder:
-    """Who knows where letters go."""
+    """The one who knows where letters go."""
 
     def way_of(self, queue: Queue, message: Message, reason: str) -> Way | None:
         """The dead letter and where it goes now; None when the exchange is missing."""

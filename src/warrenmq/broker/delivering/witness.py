@@ -19,7 +19,7 @@ _IN_HEADER: Final = b"\x0btraceparent"  # a short string with its length, as the
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Witness:
-    """Somebody who wants to know of each publish and each delivery of a message with a trace context."""
+    """A listener who wants to know of each publish and each delivery of a message with a trace context."""
 
     def published(self, sender: Sender, vhost: str, message: Message, queues: list[str]) -> None:
         """It was taken, and goes to these queues."""

@@ -54,7 +54,7 @@ class Missed:
 
 @dataclass
 class Step:
-    """What happens at one exchange."""
+    """The events at one exchange."""
 
     exchange: Resource
     type: str

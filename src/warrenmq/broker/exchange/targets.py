@@ -29,7 +29,7 @@ class Targets:
         self._further.setdefault(destination, {})[binding] = True
 
     def remove(self, binding: Binding) -> None:
-        """The same object that was added."""
+        """Take a binding away: the object itself that was added."""
         destination = binding.destination
         further = None if self._further is None else self._further.get(destination)
         if further is None:

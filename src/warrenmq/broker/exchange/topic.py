@@ -22,7 +22,7 @@ def words_of(key: str) -> list[str]:
 
 @final
 class TrieNode:
-    """Where one sequence of binding key words leads."""
+    """The place to which one sequence of binding key words leads."""
 
     def __init__(self, is_hash: bool) -> None:
         # A "#" node keeps itself alive over every further word. It is the only node that can be reached in two ways

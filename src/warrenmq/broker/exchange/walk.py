@@ -21,7 +21,7 @@ from warrenmq.wire.fields import Table
 
 @final
 class Routed:
-    """Where a message goes."""
+    """The places where a message goes."""
 
     def __init__(self) -> None:
         self.queues: list[Destination] = []  # each once, in the order found

@@ -34,7 +34,7 @@ NODE_HEADER: Final = "x-routed-by"
 
 @final
 class ChannelView:
-    """What an interceptor may know of the channel."""
+    """A channel, as far as an interceptor may know it."""
 
     def __init__(self, virtual_host: str, user: str, connection_name: str, number: int) -> None:
         self.virtual_host: Final = virtual_host

@@ -31,7 +31,7 @@ FLAGS_AT: Final = 12  # in a content header's payload: behind class, weight and 
 
 @final
 class Route(Dependent):
-    """Where publishes with one frame's arguments go, as long as it is ``valid``."""
+    """The way of publishes with one frame's arguments, as long as it is ``valid``."""
 
     def __init__(self, exchange: Exchange, origin: Origin, mandatory: bool) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Route(Dependent):
         self.queues: list[Queue] = []
         self.waits: bool = False  # is it a delayed exchange, where a message with a delay waits whatever its keys?
         self.static: bool = False  # do ``queues`` hold for every message with these keys?
-        self.plain: bool = False  # and need no such message be looked at, not even for its id?
+        self.plain: bool = False  # need no such message be looked at, not even for its id?
         self.told: Named = NOBODY  # as the journal has the way to them
         self.window: Window | None = None  # of an exchange that takes no message id twice
 

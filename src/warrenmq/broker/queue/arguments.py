@@ -251,7 +251,7 @@ def _check(key: str, check: Callable[[Field, Table], str], name: Resource, argum
 
 @final
 class QueueSettings:
-    """What arguments and policy come to. -1 = not set."""
+    """The settings that arguments and policy come to. -1 = not set."""
 
     def __init__(self) -> None:
         self.ttl: i64 = -1

@@ -144,7 +144,7 @@ class OwnerDamage:
 
 @final
 class DamagedMessages:
-    """All of it, for the operator."""
+    """All damaged messages, for the operator."""
 
     def __init__(self, log: Log, notes: Notes) -> None:
         self._log: Final = log

@@ -48,8 +48,8 @@ class Fifo:
         self.priority: Final = priority
         self.bare: i64 = 0  # requeued entries whose long bodies are in the log alone
         self.awaited: i64 = 0  # the address of a long body that is being read
-        self._ahead: i64 = 0  # one that was read before it is taken: its address ...
-        self._ahead_pieces: list[bytes] | None = None  # ... and what was read
+        self._ahead: i64 = 0  # the address of an entry that was read before it is taken
+        self._ahead_pieces: list[bytes] | None = None  # the body of that entry
         self._returned: Final = Returned()
         self._items: list[Entry | None] = []
         self._head: i64 = 0
@@ -59,8 +59,8 @@ class Fifo:
         self.paged: i64 = 0  # entries in pages
         self.length: i64 = 0
         self._origins: Origins | None = None  # of what was read back
-        self._kind: Kind | None = None  # of what was unpacked last ...
-        self._like: Message | None = None  # ... and a message of this sort
+        self._kind: Kind | None = None  # the kind of what was unpacked last
+        self._like: Message | None = None  # a message of that kind
 
     def window(self) -> i64:
         """Entries with content in memory."""

@@ -49,7 +49,7 @@ class Holder:
 
 @final
 class Deliveries(Source):
-    """What one channel has of a queue, among others' and gaps; or what is on its way back."""
+    """The entries that one channel has of a queue, among others' and gaps; or those on their way back."""
 
     def __init__(self, queue: Queue, entries: list[Entry | None], holder: Holder) -> None:
         self._queue: Final = queue
@@ -78,7 +78,7 @@ class Deliveries(Source):
 
 @final
 class Leased(Source):
-    """What is under one lease."""
+    """The entries under one lease."""
 
     def __init__(self, lease: Lease) -> None:
         self._lease: Final = lease
@@ -122,7 +122,7 @@ class WaitingLetters(Source):
 
 @final
 class SetAside(Source):
-    """What is damaged on disk, and out of everybody's way until an operator drops it."""
+    """The entries that are damaged on disk, and out of everybody's way until an operator drops them."""
 
     def __init__(self, queue: Queue, damaged: list[Damaged]) -> None:
         self._queue: Final = queue

@@ -6,11 +6,11 @@
 
 What came back to a quorum queue, or died there, is negative, and has no priority. But for the sign:
 
-    bit 30 clear    bits 8..29   body size, as above
+    bit 30 clear    bits 8..29   body size; all ones: larger than fits, ask the log
                     bits 0..7    failed deliveries
     bit 30 set      bits 0..28   failed deliveries, more than fit there; the body size: ask the log
     bit 29 set too  bits 24..26  why it is a dead letter that waits for its targets
-                    bits 0..21   body size, as above
+                    bits 0..21   body size; all ones: larger than fits, ask the log
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from warrenmq.log.log import Log
 
 @final
 class VhostJournal:
-    """What the journal is told of a vhost."""
+    """The levels at which the journal is told of a vhost."""
 
     def __init__(self) -> None:
         self.level: i64 = OUTCOMES  # of what has no level of its own
@@ -35,7 +35,7 @@ class VhostJournal:
 
 @final
 class QueueJournal:
-    """What the journal is told of one queue."""
+    """The level at which the journal is told of one queue."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ class LeaseError(Exception):
 
 @trait
 class Lessor:
-    """Who gave a lease out."""
+    """The giver of a lease."""
 
     def expired(self, lease: Lease) -> None:
         """Its time is over: what is left goes back to the queue."""

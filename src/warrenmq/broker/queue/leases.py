@@ -36,10 +36,10 @@ from warrenmq.log.index import QueueIndex
 from warrenmq.log.leasings import LEASE_EXPIRED, LEASE_RELEASED, LEASE_REQUEUED, LEASED
 
 REMEMBERED: Final = 1000  # leases of a queue that are remembered as returned
-TAKEN: Final = 16384  # messages that are leased within one turn ...
-TAKEN_BYTES: Final = 4 << 20  # ... or fewer, when so much of them has to leave memory
-SLICE: Final = 1024  # messages that are read to be given back or rejected within one turn ...
-SLICE_BYTES: Final = 4 << 20  # ... or fewer, when they are as large as this together
+TAKEN: Final = 16384  # messages that are leased within one turn, at most
+TAKEN_BYTES: Final = 4 << 20  # octets that have to leave memory for leases within one turn, about
+SLICE: Final = 1024  # messages that are read to be given back or rejected within one turn, at most
+SLICE_BYTES: Final = 4 << 20  # octets of messages read within one turn, about
 
 
 @final

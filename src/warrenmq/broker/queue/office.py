@@ -54,7 +54,7 @@ class DeadLetterOffice:
 
 @trait
 class Outstanding:
-    """What is with consumers, or on its way back from them."""
+    """The entries with consumers, or on their way back from them."""
 
     def pieces_with(self, queue: Queue) -> list[list[Entry | None]]:
         """A queue's deliveries, among others' and gaps."""

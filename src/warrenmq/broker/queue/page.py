@@ -24,8 +24,8 @@ class Page:
 
     def __init__(self) -> None:
         self.addresses: vec[i64] = vec[i64](capacity=PAGE)
-        self._first: i64 = 0  # position of the first entry; the others follow it one by one, unless
-        self._positions: vec[i64] | None = None  # they do not, and stand here
+        self._first: i64 = 0  # position of the first entry; without ``_positions`` the others follow it one by one
+        self._positions: vec[i64] | None = None  # positions that do not follow one by one
         self.metas: vec[i64] = vec[i64](capacity=PAGE)  # size << 8 | flags
         self.expiries: vec[i64] | None = None  # only when some entry expires
         self.start: i64 = 0

@@ -127,7 +127,7 @@ class Consumer(Cancelled):
 
 @final
 class Declaration:
-    """What queue.declare asked for, or the log found: all that is said of a queue before it is there.
+    """The facts that queue.declare asked for, or the log found: all that is said of a queue before it is there.
 
     ``id`` is never used again, so that a queue declared anew under the name is another one for the log; ``identity`` is
     the same for clients that come back later, on whichever data folder.

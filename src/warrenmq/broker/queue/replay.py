@@ -22,14 +22,14 @@ READ_BYTES: Final = 4 << 20  # of bodies that are read in one go; one message, h
 
 @final
 class Cursor:
-    """Where one consumer reads next."""
+    """The place where one consumer reads next."""
 
     def __init__(self, consumer: Consumer, at: i64) -> None:
         self.consumer: Final = consumer
         self.at: i64 = at
         self.awaited: i64 = -1  # the place of a long body that is being read
-        self.body: list[bytes] | None = None  # one that has been ...
-        self.body_at: i64 = 0  # ... and its place
+        self.body: list[bytes] | None = None  # a long body that has been read
+        self.body_at: i64 = 0  # the place of the body that has been read
 
 
 @final

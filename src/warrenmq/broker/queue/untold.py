@@ -15,7 +15,7 @@ from warrenmq.log.log import Log
 
 @final
 class Untold:
-    """Since when nothing is told of a queue, or since it was last said how much that was."""
+    """The time since when nothing is told of a queue, or since it was last said how much that was."""
 
     def __init__(self, log: Log, came: i64) -> None:
         """``came``: how many messages have come that the log does not have."""

@@ -26,9 +26,9 @@ class Wanted:
         self.waiting: bool = True
         self.held: bool = True
         self.larger: i64 = 0  # bodies of at least so many octets
-        self.smaller: i64 = NO_LIMIT  # and at most so many
+        self.smaller: i64 = NO_LIMIT  # bodies of at most so many octets
         self.since: i64 = 0  # came at this time or later
-        self.until: i64 = NO_LIMIT  # and at this time or earlier
+        self.until: i64 = NO_LIMIT  # came at this time or earlier
         self.key: str | None = None  # one of its routing keys; * stands for any text, ? for a character
         self.headers: dict[str, str] = {}
 
@@ -77,7 +77,7 @@ def matches(pattern: str, text: str) -> bool:
     p: i64 = 0
     t: i64 = 0
     star: i64 = -1  # the last * that was passed
-    retry: i64 = 0  # and where in the text what follows it was tried last
+    retry: i64 = 0  # where in the text what follows the last * was tried last
     while t < len(text):
         if p < len(pattern) and pattern[p] == "*":
             star = p

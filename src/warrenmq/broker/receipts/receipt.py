@@ -86,7 +86,7 @@ class Publish:
 
 @final
 class Receipt:
-    """All that is said about one publish. ``vhost`` and ``queue``, or ``address``, are where it goes."""
+    """The report about one publish. ``vhost`` and ``queue``, or ``address``, are where it goes."""
 
     def __init__(
         self, publish: Publish, vhost: str, queue: str, address: str, persistent: bool, places: list[Place]

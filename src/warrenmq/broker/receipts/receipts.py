@@ -32,7 +32,7 @@ COST: Final = 32  # how many settled messages it counts for to send one; every f
 
 @final
 class Receipts(WaitsForLog, Delivering):
-    """What is owed to those who asked what became of their publishes."""
+    """The receipts owed to those who asked what became of their publishes."""
 
     def __init__(
         self, services: Services, vhosts: dict[str, VHost], durability: Durability, replies: DirectReplies

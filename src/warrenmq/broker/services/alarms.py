@@ -22,7 +22,7 @@ DISK: Final = "disk"
 
 @final
 class Alarms:
-    """Which alarms are on. ``check`` re-measures; everything else only reads."""
+    """The alarms that are on. ``check`` re-measures; everything else only reads."""
 
     def __init__(self, memory_used: Callable[[], int], disk_free: Callable[[], int], memory_total: int) -> None:
         self._memory_used: Final = memory_used

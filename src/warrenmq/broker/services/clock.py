@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 
 class Clock:
-    """What the broker asks; the two clocks below answer."""
+    """A clock as the broker asks it; the two below answer."""
 
     def now_us(self) -> i64:
         raise NotImplementedError

@@ -19,7 +19,7 @@ AT_ONCE: Final = 1  # ms, when there was more to look at than one turn may
 
 @trait
 class Sweeper:
-    """Somebody who looks at all deliveries that are outstanding."""
+    """An object that looks at all deliveries that are outstanding."""
 
     def sweep(self) -> i64:
         """Give back those that are late. Says when the next of those it has seen will be, 0 when it has not seen all,
@@ -29,7 +29,7 @@ class Sweeper:
 
 @final
 class Deadlines(Timer):
-    """How many queues have which deadline, and the timer that looks after them."""
+    """The number of queues with each deadline, and the timer that looks after them."""
 
     def __init__(self, timers: Timers, turn: Turn) -> None:
         super().__init__()

@@ -40,13 +40,13 @@ class Freeing(Timer):
         self._bodies.clear()
 
     def add(self, entries: list[Any]) -> None:
-        """Nobody else needs this list any more. A short one goes with the caller's name for it."""
+        """Take over a list to free in slices. A short one is freed as soon as the caller drops its reference."""
         if len(entries) > SLICE:
             self._held.append(entries)
             self._wait()
 
     def add_pieces(self, pieces: list[list[Any]]) -> None:
-        """Nobody else needs these lists, each much shorter than a slice."""
+        """Take over several lists to free in slices, each much shorter than a slice."""
         if len(pieces) > 1:
             self._pieces.extend(pieces)
             self._wait()

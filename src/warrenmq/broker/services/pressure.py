@@ -13,7 +13,7 @@ from warrenmq.broker.services.alarms import Alarms
 
 @final
 class Pressure:
-    """What is short, as it was found last."""
+    """The shortages, as they were found last."""
 
     def __init__(self) -> None:
         self.alarms: Alarms | None = None  # set by whoever can measure memory and disk

@@ -98,7 +98,7 @@ def load_definitions(broker: Core, definitions: dict[tuple[str, str], bytes]) ->
 
 @final
 class StoredLease:
-    """What the log has about a lease."""
+    """A lease as the log has it."""
 
     def __init__(self, value: dict[str, object]) -> None:
         self.value: Final = value

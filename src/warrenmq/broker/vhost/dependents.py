@@ -21,7 +21,8 @@ class Dependent:
 
 @final
 class Dependents:
-    """Which routes fall when a name changes. Names are exchange names, or queue names behind the default exchange."""
+    """The routes that fall when a name changes. Names are exchange names, or queue names behind the default
+    exchange."""
 
     def __init__(self) -> None:
         self._routes: dict[str, list[Dependent]] = {}

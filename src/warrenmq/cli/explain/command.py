@@ -1,7 +1,7 @@
 """``warren explain``: where a message would go, as a tree, with the bindings that matched or why none did.
 
 Asks a definitions file or the management API of a broker (Warren's or RabbitMQ's); sends no message unless told to.
-With ``--live`` it is where one goes (``_explain_live.py``).
+With ``--live`` it is where one goes (``live.py``).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Duty: waiting for it at the firehose, which tells of every message at once, on either broker, what nothing else does:
 receipts are for publishers who ask, and the journal is written seconds later, of durable messages, by Warren only. The
 bindings behind the way come from the definitions, read again when the message is there; what the broker says it did
-counts. Not here: the firehose (``_firehose.py``), the tree (``_explain_tree.py``).
+counts. Not here: the firehose (``cli/live/firehose.py``), the tree (``tree.py``).
 
 A message has no number that clients see. It is known again by its message-id or, without one, by body and properties.
 """
@@ -35,7 +35,7 @@ ADDED = ("x-death", "x-first-death-exchange", "x-first-death-queue", "x-first-de
 
 
 class Wanted(NamedTuple):
-    """Which message: the exchange and the routing key as in a shell, headers as they are."""
+    """The message that is waited for: the exchange and the routing key as in a shell, headers as they are."""
 
     exchange: str
     key: str

@@ -20,7 +20,7 @@ SHOWN = 5  # misses shown of each exchange unless --all is given
 
 
 class Show:
-    """How the way of a message is printed: as a tree with so many misses of each exchange, or as JSON."""
+    """The form in which the way of a message is printed: as a tree with so many misses of each exchange, or as JSON."""
 
     def __init__(self, misses: int | None, as_json: bool) -> None:
         self._misses = misses

@@ -1,4 +1,4 @@
-"""`warren top`: queues, connections or channels on the whole screen, live. What is shown is in ``_top_table.py``."""
+"""`warren top`: queues, connections or channels on the whole screen, live. What is shown is in ``top_table.py``."""
 
 from __future__ import annotations
 

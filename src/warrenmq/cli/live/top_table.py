@@ -59,7 +59,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 
 @dataclass
 class View:
-    """What the person at the keyboard has chosen."""
+    """The choices of the person at the keyboard."""
 
     kind: str = "queues"
     sort: int = 0

@@ -1,6 +1,6 @@
 """`warren trace`: the firehose as lines: what is published and delivered in a virtual host, as it happens.
 
-Duty: choosing and printing. ``_firehose.py`` reads it.
+Duty: choosing and printing. ``firehose.py`` reads it.
 """
 
 from __future__ import annotations

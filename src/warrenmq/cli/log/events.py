@@ -36,7 +36,7 @@ PUBLISHED, ENQUEUED, DELIVERED, LEASE_OVER, REQUEUED, AGAIN, CONFIRMED, LEFT, WR
 
 
 class Wanted:
-    """Which messages are asked for; without any condition all."""
+    """The messages that are asked for; without any condition all."""
 
     def __init__(self, id: int, message_id: str, correlation_id: str, queue: str) -> None:
         self.id = id

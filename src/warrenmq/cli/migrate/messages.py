@@ -20,7 +20,7 @@ STEPS = ("received", "published", "confirmed", "acknowledged")
 
 @dataclass
 class Moved:
-    """What became of a queue."""
+    """The outcome for one queue."""
 
     vhost: str
     queue: str

@@ -1,6 +1,6 @@
 """`warren pipeline ...`: the Spark jobs from the command line.
 
-Duty: options in, one job, what it found out. Not here: the jobs, and what the commands share (``_spark_job``). Spark is
+Duty: options in, one job, what it found out. Not here: the jobs, and what the commands share (``job.py``). Spark is
 imported only when a job starts, so that `warren --help` stays quick and works without it.
 """
 

@@ -62,7 +62,7 @@ class Asker:
 
 
 class Seen:
-    """What stood below the prefix when it was read, and when the read began."""
+    """The keys below the prefix when it was read, and when the read began."""
 
     def __init__(self, store: int, values: dict[str, bytes], began: float) -> None:
         self.store = store

@@ -40,7 +40,7 @@ SNAPSHOT_AGAIN = 0.1
 
 
 class Flight:
-    """What is on its way to one follower."""
+    """The batches on their way to one follower."""
 
     def __init__(self) -> None:
         self.sizes: deque[tuple[int, int]] = deque()  # the end of each batch under way, and its size

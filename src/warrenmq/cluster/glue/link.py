@@ -24,7 +24,7 @@ HIGH_WATER = 4 << 20  # octets in our hands for a socket; beyond it nothing more
 
 
 class Owner:
-    """Who has links."""
+    """The owner of links."""
 
     def link_known(self, link: Link) -> None:
         """The other side has proven to be a node."""

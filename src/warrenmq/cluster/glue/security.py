@@ -14,7 +14,7 @@ from warrenmq.server.config import Settings, SettingsError
 
 
 class Security:
-    """What a node shows and what it asks for."""
+    """The certificate that a node shows and the authority that it asks for."""
 
     def __init__(self, settings: Settings) -> None:
         self.secret = b""

@@ -25,7 +25,7 @@ class Request:
 
 @final
 class Answer:
-    """What etcd said to a request, with its identity."""
+    """The answer of etcd to a request, with its identity."""
 
     def __init__(self, request: Request, accepted: bool, current: Config | None, store: int) -> None:
         self.request: Final = request

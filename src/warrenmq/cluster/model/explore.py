@@ -69,7 +69,7 @@ ALL: Final = 31
 
 @final
 class Scope:
-    """How much may happen: nodes, batches, crashes, campaigns, changes of the set."""
+    """The bounds of what may happen: nodes, batches, crashes, campaigns, changes of the set."""
 
     def __init__(self, size: int, batches: int, crashes: int, campaigns: int, changes: int) -> None:
         self.size: Final = size
@@ -81,7 +81,7 @@ class Scope:
 
 @final
 class Found:
-    """What an exploration came to: how many states, whether all of them, and the way to a violation."""
+    """The outcome of an exploration: how many states, whether all of them, and the way to a violation."""
 
     def __init__(self) -> None:
         self.states = 0

@@ -175,7 +175,7 @@ class CacheMember(Member):
 
 
 class TrustCache(Rules):
-    """What a killed process had written counts without a sync."""
+    """The fault that what a killed process had written counts without a sync."""
 
     def member(self, node: int, start: int, epochs: Epochs, end: int, kept: int) -> Member:
         return CacheMember(node, start, epochs, end, kept)

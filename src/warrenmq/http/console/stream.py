@@ -26,9 +26,9 @@ from warrenmq.http.endpoint import Json
 from warrenmq.http.errors import ApiError
 from warrenmq.http.protocol import origin
 
-EVERY = 2.0  # seconds between two rounds, or
-SHARE = 20  # times as long as the round took, up to
-SLOWEST = 30.0
+EVERY = 2.0  # seconds between two rounds, at least
+SHARE = 20  # times as long as a round took is the pause behind it
+SLOWEST = 30.0  # seconds between two rounds, at most
 FRESH = 1.0  # seconds in which an answer serves other consoles of the same user
 SIGN_OF_LIFE = 15.0
 MOST = 100

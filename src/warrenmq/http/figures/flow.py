@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from warrenmq.broker.broker import Broker
     from warrenmq.broker.vhost.vhost import VHost
 
-LEAST = 1000  # ms between two counts that make a rate, and
-MOST = 65_000  # ms
+LEAST = 1000  # ms between two counts that make a rate, at least
+MOST = 65_000  # ms between two counts that make a rate, at most
 MOST_KNOWN = 50_000  # routes whose steps are remembered
 
 LETTERS = [cause for cause in CAUSE_NAMES if cause & LETTERED]
@@ -31,7 +31,8 @@ BINDING, ALTERNATE, DEFAULT, DECORATOR, DEAD_LETTER = "binding", "alternate", "d
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """From whom to whom, and by what. ``to`` of dead letters is "": where they went is told by their routes."""
+    """A step of messages: from whom to whom, and by what. ``to`` of dead letters is "": where they went is told by
+    their routes."""
 
     of: str
     source: str
@@ -42,7 +43,7 @@ class Step:
 
 @dataclass(slots=True)
 class Counted:
-    """What was counted at a time, and the rates since the time before."""
+    """The counts of a moment, and the rates since the time before."""
 
     at: int
     counts: dict[Step, int]

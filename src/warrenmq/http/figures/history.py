@@ -120,7 +120,7 @@ class Level:
 
 
 class Track:
-    """What one object's counters were."""
+    """The past of one object's counters."""
 
     __slots__ = ("levels",)
 

@@ -27,7 +27,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """What a request wants to know of the past; None: the rate alone."""
+    """The spans of the past that a request asks for; None: the rate alone."""
 
     lengths: Range | None = None
     msg_rates: Range | None = None

@@ -100,7 +100,8 @@ class DelayedPage(Struct):
 
 
 class NewTime(Struct):
-    """One of the two. ``deliver_at``: milliseconds since 1970, or a time like 2030-01-31T12:00:00Z."""
+    """A new time for a message, in one of two ways. ``deliver_at``: milliseconds since 1970, or a time like
+    2030-01-31T12:00:00Z."""
 
     delay_ms: int | None = None
     deliver_at: int | str | None = None

@@ -27,7 +27,7 @@ BODY_IS_READ = 0.001  # seconds between two looks whether a long body has been r
 
 
 class LeaseRequest(Struct):
-    """What is to be leased: ``count`` messages, or bodies of ``bytes`` in all; both may be given."""
+    """A request for a lease: ``count`` messages, or bodies of ``bytes`` in all; both may be given."""
 
     count: int | None = None
     bytes: int | None = None
@@ -52,7 +52,7 @@ class DelaySlots(Struct):
 
 
 class SettleRequest(Struct):
-    """What becomes of which slots, as runs [first, last]; no slot may be named twice."""
+    """The slots to settle and how, as runs [first, last]; no slot may be named twice."""
 
     ack: list[tuple[int, int]] = []
     requeue: list[tuple[int, int]] = []

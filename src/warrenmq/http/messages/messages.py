@@ -258,7 +258,7 @@ def _state(places: list[dict[str, Any]]) -> str:
 
 
 class Rights:
-    """What one user may see of messages."""
+    """The rights of one user to see messages."""
 
     def __init__(self, call: Call) -> None:
         self._bridge = call.bridge

@@ -41,8 +41,8 @@ TRUNCATE = 50_000  # octets of a body, unless told
 LONGEST = 1 << 20
 BUDGET = 20_000  # messages that one request looks at
 READ = 64 << 20  # octets of bodies in which it looks for text
-HELD_LOOKS = 10_000  # held messages that are looked at in one go, and
-HELD_MOST = 2 * MOST  # those among them that one request can show
+HELD_LOOKS = 10_000  # held messages that are looked at in one go
+HELD_MOST = 2 * MOST  # held messages that one request can show
 
 
 class PeekedInfo(Struct):

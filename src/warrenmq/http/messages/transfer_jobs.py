@@ -54,7 +54,7 @@ class Running:
 
 
 class Transfers:
-    """All of them, the newest last."""
+    """All transfers, the newest last."""
 
     def __init__(self, bridge: Door) -> None:
         self._bridge = bridge

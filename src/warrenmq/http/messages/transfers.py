@@ -31,7 +31,7 @@ REDRIVES = 3  # times that a message is redriven, unless told
 
 
 class SendRequest(Filter, kw_only=True):
-    """What to send of a queue: the filters of peek (what waits only), at most ``limit`` messages, ``rate`` a second."""
+    """The messages of a queue to be sent: filters of peek (what waits only), at most ``limit``, ``rate`` a second."""
 
     state: str = "waiting"
     first: int = 0
@@ -41,13 +41,13 @@ class SendRequest(Filter, kw_only=True):
 
 
 class MoveRequest(SendRequest, kw_only=True):
-    """What is to be moved. ``target``: the queue that gets them."""
+    """The messages to be moved. ``target``: the queue that gets them."""
 
     target: str
 
 
 class EditRequest(Struct):
-    """What is changed of the one message at ``position``: its body, its content type, headers (null takes one away).
+    """The changes of the one message at ``position``: its body, its content type, headers (null takes one away).
     What is not given stays."""
 
     position: int
@@ -58,8 +58,8 @@ class EditRequest(Struct):
 
 
 class RedriveRequest(SendRequest, kw_only=True):
-    """What is to be redriven. ``exchange`` and ``routing_key`` replace those of the first death; a message that was
-    redriven ``max_redrives`` times stays. With ``edit`` only that message is sent, as it says."""
+    """The messages to be redriven. ``exchange`` and ``routing_key`` replace those of the first death; a message that
+    was redriven ``max_redrives`` times stays. With ``edit`` only that message is sent, as it says."""
 
     exchange: str | None = None
     routing_key: str | None = None
@@ -68,7 +68,7 @@ class RedriveRequest(SendRequest, kw_only=True):
 
 
 class UndoInfo(Struct):
-    """How far a transfer has been taken back. ``listed``: the first of those that somebody has had meanwhile."""
+    """The progress of taking a transfer back. ``listed``: the first of those that somebody has had meanwhile."""
 
     state: str
     undone: int

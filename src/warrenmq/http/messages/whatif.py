@@ -45,7 +45,7 @@ class Whatif(Struct, kw_only=True):
 
 
 class Supposed(Struct):
-    """What would have become of so many ``messages``: how many would fare otherwise (``changed``) or worse, by
+    """The supposed fates of so many ``messages``: how many would fare otherwise (``changed``) or worse, by
     exchange, key and queue; ``queue`` is null where it is what the publisher is told. ``whole``: or were there too
     many, and these are the newest? ``more``: rows that are left out."""
 

@@ -65,7 +65,7 @@ async def families(bridge: Bridge) -> list[Metric]:
 
 
 class Collected:
-    """What ``generate_latest`` asks of a registry."""
+    """A registry, as far as ``generate_latest`` asks one."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = list(metrics)

@@ -47,7 +47,7 @@ GIVEN_UP = {
 
 
 class Queues:
-    """What is told of queues: sums in the order of QUEUE_FAMILIES, and the same for each by its labels, if wanted."""
+    """The figures of queues: sums in the order of QUEUE_FAMILIES, and the same for each by its labels, if wanted."""
 
     def __init__(self, handed: Handed) -> None:
         self.handed = handed

@@ -38,7 +38,7 @@ STRATEGIES = {"classic": (AT_MOST_ONCE,), "quorum": (AT_LEAST_ONCE, AT_MOST_ONCE
 
 
 class Handed:
-    """What queues handed out, by kind, and how many copies were routed to them."""
+    """The numbers of what queues handed out, by kind, and of how many copies were routed to them."""
 
     def __init__(self, totals: Totals) -> None:
         """Begins with those that are gone."""

@@ -18,7 +18,8 @@ from warrenmq.http.pacer import SLICE_ITEMS
 
 
 class SumInfo(Struct):
-    """What ``came`` is to be what ``left`` and what is ``here``: ``difference`` is 0, or something is wrong."""
+    """A sum of the ledger: ``came`` is to be what ``left`` and what is ``here``: ``difference`` is 0, or something is
+    wrong."""
 
     sum: str
     difference: int

@@ -36,7 +36,7 @@ logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
 logging.getLogger("opentelemetry").propagate = False
 
 PATIENCE = 5.0  # seconds for a collector to take what it is sent
-LAST = 8.0  # and for all that is left when the broker stops
+LAST = 8.0  # seconds for all that is left when the broker stops
 
 
 class NotingExporter(OTLPSpanExporter):

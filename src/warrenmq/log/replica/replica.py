@@ -41,7 +41,7 @@ from warrenmq.log.tail import ZERO_AHEAD, Tail
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ReplicaListener:
-    """Who is told what came of the disk's work. All on the thread of the replica's owner."""
+    """The listener who is told what came of the disk's work. All on the thread of the replica's owner."""
 
     def synced(self, number: int) -> None:
         """Everything written before ``sync(number)`` is on the disk."""
@@ -75,7 +75,7 @@ class Replica:
         self._ends: list[int] = [int(self.kept)]  # of the batches that may be cut off, and before them
         for batch in found.uncommitted:
             self._ends.append(int(batch.position))
-        self._written: list[Sealed] = []  # and not given to the disk yet
+        self._written: list[Sealed] = []  # batches that the disk has not been given yet
         self._orders: list[tuple[int, list[Sealed], int]] = []  # cut, batches, sync: to be carried out in turn
         self._work: Work | None = None
         self._works: i64 = 0

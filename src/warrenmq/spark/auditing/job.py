@@ -32,7 +32,7 @@ Spans = Mapping[tuple[str, int], Sequence[tuple[int, int, int]]]  # what was rea
 
 @dataclass
 class Audit:
-    """What was found: the tables by name, the holes, and how many messages of each kind are unaccounted for."""
+    """The finds of an audit: the tables by name, the holes, and how many messages of each kind are unaccounted for."""
 
     tables: dict[str, DataFrame]
     holes: list[Hole]

@@ -38,7 +38,7 @@ class File:
 
 @dataclass(frozen=True)
 class Missing:
-    """What no file tells: of one segment from one position to another, or whole segments."""
+    """The parts that no file tells: of one segment from one position to another, or whole segments."""
 
     log: str
     first: int  # segment

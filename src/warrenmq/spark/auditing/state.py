@@ -32,7 +32,7 @@ MERGES: dict[str, Callable[[DataFrame], DataFrame]] = {"places": merged_places, 
 
 @dataclass
 class Manifest:
-    """Which files were read, and where what they said is."""
+    """The files that were read, and the places of what they said."""
 
     run: int = 0
     version: int = VERSION

@@ -24,7 +24,7 @@ DEAD = "dead"
 
 @dataclass
 class Published:
-    """What the publisher sent and what it was told."""
+    """The messages that the publisher sent and the answers that it got."""
 
     total: int
     rows: list[dict[str, Any]] = field(default_factory=list)  # of confirmed bursts

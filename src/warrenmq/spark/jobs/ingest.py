@@ -25,7 +25,7 @@ Progress = Callable[[str], None]
 
 @dataclass
 class Ingested:
-    """What one run did."""
+    """The results of one run."""
 
     rows: int = 0
     batches: int = 0

@@ -51,7 +51,7 @@ GRACE = 3600 * SECOND  # for whoever reads what was put out of use
 
 @dataclass
 class Laked:
-    """What a run did, and what the lake has."""
+    """The results of a run, and the contents of the lake."""
 
     manifest: Manifest
     files: int = 0  # taken

@@ -44,7 +44,7 @@ class Taken:
 
 @dataclass
 class Written:
-    """What one run wrote of one day and vhost."""
+    """The rows that one run wrote of one day and vhost."""
 
     path: str  # in the lake
     day: str
@@ -58,7 +58,7 @@ class Written:
 
 @dataclass
 class Removed:
-    """What retention took of a log, here or in the journal: up to which segment, when, how many events."""
+    """The part of a log that retention took, here or in the journal: up to which segment, when, how many events."""
 
     end: int
     since: int
@@ -68,7 +68,7 @@ class Removed:
 
 @dataclass
 class Manifest:
-    """What counts."""
+    """The files and folders that count."""
 
     run: int = 0
     files: dict[str, Taken] = field(default_factory=dict)  # by name

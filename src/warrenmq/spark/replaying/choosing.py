@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Choice:
-    """All that is given must hold. ``since`` is part of it, ``until`` is not."""
+    """The conditions for a message, all of which must hold. ``since`` is part of the time, ``until`` is not."""
 
     since: str | None = None
     until: str | None = None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Replay:
-    """What all runs over one folder have in common."""
+    """The choices that all runs over one folder have in common."""
 
     key: str  # what all ids begin with
     began: int  # ms since 1970: nothing was sent before

@@ -39,7 +39,7 @@ CARRIED = ("origin", "at", "was_message_id")
 
 @dataclass(frozen=True)
 class Target:
-    """Where messages go, and how. Unless given: exchange and key that they were published with."""
+    """The place where messages go, and how. Unless given: exchange and key that they were published with."""
 
     exchange: str | None = None
     routing_key: str | None = None
@@ -50,7 +50,7 @@ class Target:
 
 @dataclass
 class Replayed:
-    """What became of all rows."""
+    """The outcome for all rows."""
 
     key: str
     rows: int

@@ -47,7 +47,7 @@ def load_definitions(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict
 
 @dataclass(frozen=True)
 class Plan:
-    """How to judge: pickled to the workers, where the path is built."""
+    """The plan of judging: pickled to the workers, where the path is built."""
 
     packed: str  # the definitions: they go to Spark and its workers several times
     vhost: str

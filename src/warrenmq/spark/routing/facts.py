@@ -38,7 +38,8 @@ FACTS = frozenset(("exchange", "routing_key", "header_types", "body", *OPTIONAL)
 
 
 class Facts:
-    """What the verdicts of one block depend on: two numbers for each row, and what is behind them where wanted."""
+    """The facts that the verdicts of one block depend on: two numbers for each row, and what is behind them where
+    wanted."""
 
     def __init__(self, known: Seen, block: pa.Table) -> None:
         self.known = known

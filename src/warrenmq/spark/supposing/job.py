@@ -40,7 +40,7 @@ BY = ("vhost", "exchange", "routing_key", "queue", "before", "after")
 
 @dataclass
 class Supposed:
-    """How the traffic would fare. ``queue`` of a change is null where it is what the publisher is told."""
+    """The supposed fates of the traffic. ``queue`` of a change is null where it is what the publisher is told."""
 
     messages: int
     changes: DataFrame  # message, published_at, and BY

@@ -33,7 +33,7 @@ MESSAGES = "message_id string, routing_key string, content_type string, body bin
 
 
 class Findings:
-    """What ``foreachBatch`` calls; over Spark Connect it is pickled and called on the server."""
+    """The function that ``foreachBatch`` calls; over Spark Connect it is pickled and called on the server."""
 
     def __init__(self, out: str, checkpoint: str, options: Mapping[str, str] | None, step: Step | None = None) -> None:
         self.out = out

@@ -33,7 +33,7 @@ class NotThere(Exception):
 
 @dataclass(frozen=True)
 class Footer:
-    """What a file says of itself."""
+    """The facts that a file tells of itself."""
 
     rows: int
     last: int  # the time of its last event, µs; 0 when it has none

@@ -33,7 +33,7 @@ OWN = ("batchkey", "batchbegan", "checkpointlocation", "messageids", "routingkey
 
 @dataclass
 class Watched:
-    """What the runs over one folder have found so far."""
+    """The finds of the runs over one folder so far."""
 
     table: DataFrame
     batches: int

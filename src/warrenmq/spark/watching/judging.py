@@ -36,7 +36,7 @@ Found = dict[str, Any]
 
 @dataclass(frozen=True)
 class Rules:
-    """When something is overdue: µs, but for shares and numbers."""
+    """The times after which something is overdue: µs, but for shares and numbers."""
 
     confirm: int = 30 * SECOND  # published, and not confirmed
     ack: int = 600 * SECOND  # delivered, and not settled
@@ -54,7 +54,7 @@ class Rules:
 
 @dataclass
 class Memory:
-    """What is kept from batch to batch."""
+    """The state kept from batch to batch."""
 
     clock: int = 0
     pending: dict[str, list[Any]] = field(default_factory=dict)

@@ -38,7 +38,7 @@ Place = list[int]  # segment, rows of it that were told, up to which time (µs)
 
 @dataclass(frozen=True)
 class Reading:
-    """What a source is told, as the one option ``reading``: JSON."""
+    """The settings of a source, as the one option ``reading``: JSON."""
 
     paths: list[str]
     window: int  # µs
@@ -61,7 +61,7 @@ class Part(InputPartition):
 
 
 class WatchedSource(DataSource):
-    """What Spark asks for a reader."""
+    """The source that Spark asks for a reader."""
 
     @classmethod
     def name(cls) -> str:
