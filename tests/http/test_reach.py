@@ -44,6 +44,8 @@ CALLS = [
     Reach("PUT", QUEUE, {}),
     Reach("DELETE", QUEUE),
     Reach("DELETE", QUEUE + "/contents"),
+    Reach("PUT", QUEUE + "/pause", None, LOCKED, REFUSED),
+    Reach("PUT", QUEUE + "/resume", None, LOCKED, REFUSED),
     Reach("POST", QUEUE + "/get", GET, "405 RESOURCE_LOCKED - " + LOCKED, "ACCESS_REFUSED - " + REFUSED),
     Reach("POST", QUEUE + "/actions", {"action": "sync"}, None, "Not administrator user"),  # does nothing
     Reach("POST", BIND, {"routing_key": "new"}),

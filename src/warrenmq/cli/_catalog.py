@@ -38,6 +38,8 @@ TASKS: dict[str, tuple[Entry, ...]] = {
         Entry("declare", "declare", "make a queue or an exchange"),
         Entry("delete", "declare", "delete a queue or an exchange"),
         Entry("purge", "declare", "throw away the messages that wait in a queue"),
+        Entry("pause", "declare", "hand nothing out of a queue until it is resumed"),
+        Entry("resume", "declare", "hand the messages of a paused queue out again"),
         Entry("bind", "bind", "bind a queue or an exchange to an exchange"),
         Entry("unbind", "bind", "take a binding away"),
         Entry("user", "user", "users: add, password, tags, delete, list"),

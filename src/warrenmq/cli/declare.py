@@ -1,4 +1,4 @@
-"""`warren declare`, `warren delete` and `warren purge`: queues and exchanges, over the management API."""
+"""`warren declare`, `delete`, `purge`, `pause` and `resume`: queues and exchanges, over the management API."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ Transient = Annotated[bool, typer.Option("--transient", help="It does not outliv
 AutoDelete = Annotated[bool, typer.Option("--auto-delete", help="It goes with the last one that uses it.")]
 IfUnused = Annotated[bool, typer.Option("--if-unused", help="Only when nobody uses it.")]
 
+Queue = Annotated[str, typer.Argument(help="The queue.")]
+
 CREATED = 201
 
 declaring = typer.Typer(help="Make a queue or an exchange, or check that it is as said.", no_args_is_help=True)
@@ -27,6 +29,8 @@ def register(app: typer.Typer) -> None:
     app.add_typer(declaring, name="declare")
     app.add_typer(deleting, name="delete")
     app.command("purge")(purge)
+    app.command("pause")(pause)
+    app.command("resume")(resume)
 
 
 @declaring.command("queue")
@@ -111,7 +115,7 @@ def _delete(
 
 
 def purge(
-    queue: Annotated[str, typer.Argument(help="The queue.")],
+    queue: Queue,
     vhost: Vhost = None,
     as_json: Json = False,
     url: Url = None,
@@ -121,3 +125,20 @@ def purge(
     at = command.vhost(vhost)
     command.ask_about(at, "DELETE", f"/queues/{segment(at)}/{segment(queue)}/contents", queue=queue)
     _output.said(f"purged queue {queue}", {"name": queue, "vhost": at}, as_json)
+
+
+def pause(queue: Queue, vhost: Vhost = None, as_json: Json = False, url: Url = None) -> None:
+    """Hand nothing out of a queue until it is resumed. It goes on taking messages; what consumers hold stays theirs."""
+    _set_paused("pause", queue, vhost, as_json, url)
+
+
+def resume(queue: Queue, vhost: Vhost = None, as_json: Json = False, url: Url = None) -> None:
+    """Hand the messages of a queue out again."""
+    _set_paused("resume", queue, vhost, as_json, url)
+
+
+def _set_paused(verb: str, queue: str, vhost: str | None, as_json: bool, url: str | None) -> None:
+    command = Command(verb, url)
+    at = command.vhost(vhost)
+    command.ask_about(at, "PUT", f"/queues/{segment(at)}/{segment(queue)}/{verb}", queue=queue)
+    _output.said(f"{verb}d queue {queue}", {"name": queue, "vhost": at, "paused": verb == "pause"}, as_json)

@@ -196,6 +196,11 @@ GROUPS: dict[str, dict[str, LogEvent]] = {
             "Write the pattern without nested repetitions.",
         ),
         "pattern_back": LogEvent("info", "It is in force again."),
+        "queue_paused": LogEvent(
+            "info",
+            "Nothing is handed out of a queue until it is resumed; `user` paused it.",
+        ),
+        "queue_resumed": LogEvent("info", "Its messages are handed out again."),
         "transfer_started": LogEvent("info", "A move, copy or redrive began; `user` asked for it."),
         "transfer_ended": LogEvent("info", "It ended: `state`, and how many messages were `sent`."),
         "transfer_undone": LogEvent("info", "It was taken back."),

@@ -247,7 +247,7 @@ class ClassicQueue(Queue, GivesUp):
     def _deliver(self) -> None:
         """As much as consumers take."""
         self.dirty = False
-        if self.busy:
+        if self.busy or self.paused:
             return
         dispatch = self._dispatch
         deliveries = self.deliveries

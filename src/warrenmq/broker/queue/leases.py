@@ -134,7 +134,7 @@ class Leases(Lessor, Concluding):
             expiry.expire(queue.broker.turn.now)
         full = True
         begin = lease.count()
-        while queue.ready > 0 and not expiry.behind and not queue.busy and lease.wants_more():
+        while queue.ready > 0 and not expiry.behind and not queue.busy and not queue.paused and lease.wants_more():
             fifo = self._order.first()
             size = fifo.head_size()
             if lease.wanted_bytes >= 0 and lease.count() > 0 and lease.bytes + size > lease.wanted_bytes:

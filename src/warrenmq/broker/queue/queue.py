@@ -187,6 +187,7 @@ class Queue(Destination, Delivering, Promised):
         self.busy: i64 = 0  # jobs before whose end nothing goes out
         self.eager: bool = False  # must each publish be settled before the next? (limits)
         self.failed: bool = False  # by a fault: accepts nothing any more
+        self.paused: bool = False  # by an operator: takes messages, and hands none out
         self.next_position: i64 = 1
         self.marks: Final = Marks()
         self.waits: Final = Waits()
@@ -303,6 +304,14 @@ class Queue(Destination, Delivering, Promised):
             return False
         self.came_back()
         return True
+
+    def pause(self) -> None:
+        """Nobody is handed anything any more: no consumer, no basic.get, no lease. What they hold stays theirs."""
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
+        self.mark_dirty()
 
     def came_back(self) -> None:
         """After entries came back: consumers may get them."""
@@ -432,6 +441,8 @@ class Queue(Destination, Delivering, Promised):
     def wanted_now(self) -> i64:
         """How many more messages the consumers would take at once."""
         total: i64 = 0
+        if self.paused:
+            return 0
         for consumer in self.consumers:
             if consumer.active and consumer.can_take():
                 if consumer.prefetch == 0 or consumer.no_ack:

@@ -294,7 +294,7 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
         self.mark_dirty()
 
     def _deliver(self) -> None:
-        if self._together and not self.busy:
+        if self._together and not self.busy and not self.paused:
             self._together = False
             if self._dispatch.several():
                 self._hand_out()

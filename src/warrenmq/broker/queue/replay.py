@@ -131,6 +131,8 @@ class ReplayQueue(Queue):
 
     def drain(self) -> None:
         self.dirty = False
+        if self.paused:
+            return
         for cursor in list(self._cursors):
             self._serve(cursor)
 

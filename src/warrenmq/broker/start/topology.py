@@ -83,7 +83,8 @@ def load_definitions(broker: Core, definitions: dict[tuple[str, str], bytes]) ->
         name = owner.queue_name(str(value["name"]))
         identity = str(value.get("identity", id))  # older logs have none
         auto_delete = value["auto_delete"] is True
-        owner.add_queue(Declaration(name, id, identity, True, None, auto_delete, unpack(value["arguments"])))
+        queue = owner.add_queue(Declaration(name, id, identity, True, None, auto_delete, unpack(value["arguments"])))
+        queue.paused = value.get("paused") is True
     for value in bindings:
         owner = broker.vhosts[str(value["vhost"])]
         source = owner.exchanges.get(str(value["source"]))

@@ -31,18 +31,17 @@ def put_exchange(store: DefinitionStore, vhost: str, exchange: Exchange) -> None
 
 
 def put_queue(store: DefinitionStore, vhost: str, queue: Queue) -> None:
-    store.put(
-        "queue",
-        store_key([vhost, queue.name.name]),
-        {
-            "vhost": vhost,
-            "name": queue.name.name,
-            "id": int(queue.id),
-            "identity": queue.declared.identity,
-            "auto_delete": queue.declared.auto_delete,
-            "arguments": pack(queue.arguments),
-        },
-    )
+    value: dict[str, object] = {
+        "vhost": vhost,
+        "name": queue.name.name,
+        "id": int(queue.id),
+        "identity": queue.declared.identity,
+        "auto_delete": queue.declared.auto_delete,
+        "arguments": pack(queue.arguments),
+    }
+    if queue.paused:
+        value["paused"] = True
+    store.put("queue", store_key([vhost, queue.name.name]), value)
 
 
 def put_binding(store: DefinitionStore, vhost: str, binding: Binding) -> None:

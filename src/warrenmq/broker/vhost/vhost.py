@@ -248,6 +248,17 @@ class VHost(Realm):
         self.queue_routes.changed(name.name)
         return queue
 
+    def pause_queue(self, queue: Queue, paused: bool) -> None:
+        """Hand nothing out of it any more, or again. A durable queue is as it was after a restart."""
+        if queue.paused == paused:
+            return
+        if paused:
+            queue.pause()
+        else:
+            queue.resume()
+        if queue.durable:
+            declared.put_queue(self.broker.store, self.name, queue)
+
     def refresh_queue(self, queue: Queue) -> None:
         """A policy changed."""
         self.registry.apply_queue_policy(queue)

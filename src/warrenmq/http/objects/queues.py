@@ -130,6 +130,26 @@ async def purge(call: Call) -> NoContent:
     return NoContent(leased(queue))
 
 
+async def pause(call: Call) -> NoContent:
+    return await _set_paused(call, True)
+
+
+async def resume(call: Call) -> NoContent:
+    return await _set_paused(call, False)
+
+
+async def _set_paused(call: Call, paused: bool) -> NoContent:
+    """By whoever may delete it too, as that stops its consumers as well."""
+    vhost, queue = existing(call)
+    if not call.bridge.access.allowed(call.user.name, vhost.name, "configure", queue.name.name):
+        raise not_authorised(f"access to {queue.name} refused for user '{call.user.name}'")
+    vhost.check_exclusive(queue, None, False)
+    await call.bridge.change(lambda: vhost.pause_queue(queue, paused))
+    said: dict[str, object] = {"queue": str(queue.name), "user": call.user.name}
+    call.bridge.broker.services.notes.event("info", "queue_paused" if paused else "queue_resumed", said)
+    return NoContent()
+
+
 async def bindings(call: Call) -> Json:
     """Of a queue that is not there: none, as in RabbitMQ."""
     vhost = call.bridge.broker.vhosts.get(call.path["vhost"])
@@ -248,6 +268,15 @@ ENDPOINTS = [
         status=204,
     ),
     Endpoint("DELETE", "/queues/{vhost}/{name}/contents", VHOST, purge, "Purge it", status=204),
+    Endpoint(
+        "PUT",
+        "/queues/{vhost}/{name}/pause",
+        VHOST,
+        pause,
+        "Hand nothing out of it: no consumer, basic.get or lease gets anything until it is resumed",
+        status=204,
+    ),
+    Endpoint("PUT", "/queues/{vhost}/{name}/resume", VHOST, resume, "Hand messages out again", status=204),
     Endpoint("GET", "/queues/{vhost}/{name}/bindings", VHOST, bindings, "Bindings into it", answer=list[BindingInfo]),
     Endpoint(
         "POST",

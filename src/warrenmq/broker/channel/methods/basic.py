@@ -114,7 +114,7 @@ def get(channel: Channel, method: Method) -> None:
     queue.check_get()
     queue.check_whole()
     queue.check_readable()
-    entry = queue.get()
+    entry = None if queue.paused else queue.get()
     if entry is None:
         channel.deliveries.fetched_nothing += 1
         queue.deliveries.fetched_nothing += 1
