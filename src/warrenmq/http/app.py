@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from warrenmq.broker.access.access import Refused, User
 from warrenmq.http import auth, names, probes
+from warrenmq.http.below import VERBS, Below
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.console import cookie
 from warrenmq.http.console.routes import routes as console_routes
@@ -35,7 +36,6 @@ from warrenmq.http.table import ENDPOINTS
 from warrenmq.wire.replies import AmqpError
 
 NO_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
-VERBS = ["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS"]
 
 
 def create_app(bridge: Bridge) -> Starlette:
@@ -50,7 +50,7 @@ def create_app(bridge: Bridge) -> Starlette:
             *cluster_routes(bridge.standing),
             Route("/api/openapi.json", api.openapi, methods=["GET"]),
             Route("/api", api.dispatch, methods=VERBS),
-            Route("/api/{rest:path}", api.dispatch, methods=VERBS),
+            Below("/api/", api.dispatch),
         ],
         middleware=[Middleware(SafeHeaders)],
     )
