@@ -114,9 +114,15 @@ def test_the_command_line_shows_it_from_any_node_and_its_exit_says_whether_all_i
         assert table[follower.name][:5] == ["follower", "yes", "yes", "0 B", "0"]  # the leader was asked
         same = warren("cluster", "status", "--json", "--url", f"http://127.0.0.1:{leader.http_port}")
         assert same.returncode == 0 and json.loads(same.stdout)["in_sync"] == ["n1", "n2"]
-        refused = warren("queues", "--url", f"http://guest:guest@127.0.0.1:{follower.http_port}")
-        assert refused.returncode == 2
-        assert refused.stderr.strip().endswith(f"n2 does not lead: n1 does, at http://127.0.0.1:{leader.http_port}")
+        # every command goes where the node that follows says, with the login that it was given
+        at = f"http://guest:guest@127.0.0.1:{follower.http_port}"
+        made = warren("declare", "queue", "orders", "--url", at)
+        assert (made.returncode, made.stderr) == (0, "")
+        assert "orders" in warren("queues", "--url", at).stdout
+        assert "orders" in warren("ctl", "--url", at, "list_queues").stdout
+        refused = warren("queues", "--url", at.replace("guest:guest", "guest:wrong"))
+        assert refused.returncode == 3
+        assert refused.stderr.startswith(f"warren queues: the broker at http://127.0.0.1:{leader.http_port} refused")
 
         publisher = Publisher(cluster)
         publisher.wait_for_more()

@@ -8,7 +8,7 @@ from ssl import SSLError
 from typing import Any
 from urllib.parse import quote
 
-from warrenmq.client.http_api import HttpAnswer, HttpClient, parse_http_url
+from warrenmq.client.http_api import HttpAddress, HttpAnswer, HttpClient, parse_http_url
 from warrenmq.client.why import why
 
 NO_USER = 67
@@ -16,6 +16,7 @@ DATA = 65
 UNAVAILABLE = 69
 SOFTWARE = 70
 USAGE = 64
+LEADER = "warren-leader"  # the header in which a node that follows names the one that leads
 
 
 class Failure(Exception):
@@ -62,10 +63,11 @@ class Api:
         self._url = url
         self._timeout = timeout
         self._client = HttpClient(self.address, timeout)
+        self._sent_on = False
 
     def another(self) -> Api:
         """For another thread."""
-        return Api(self._url, self._timeout)
+        return Api(self._url, self._timeout)  # finds its own way to the leader
 
     def ask(
         self,
@@ -81,7 +83,23 @@ class Api:
         except OSError as error:
             reason = why(error) if isinstance(error, SSLError) else error
             raise Failure(f"unable to reach the broker at {self.address}: {reason}", UNAVAILABLE) from None
+        if answer.status == 503 and LEADER in answer.headers and self._go_to(answer.headers[LEADER]):
+            return self.ask(method, path, body, headers, user)
         return Answer(answer.status, _json(answer), answer.headers)
+
+    def _go_to(self, leader: str) -> bool:
+        """To the node that leads the cluster, with the same login. Once, and never from TLS to none."""
+        try:
+            found = parse_http_url(leader)
+        except ValueError:
+            return False
+        known = self.address
+        if self._sent_on or (known.tls and not found.tls):
+            return False
+        self._sent_on = True
+        self.address = HttpAddress(found.host, found.port, found.tls, "", known.username, known.password)
+        self._client = HttpClient(self.address, self._timeout)
+        return True
 
     def checked(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
         """The body of an answer that went well; anything else is a failure."""

@@ -36,6 +36,8 @@ REFUSE: Final = 11
 SNAPSHOT: Final = 12
 PIECE: Final = 13
 INSTALL: Final = 14
+ASK: Final = 15
+ANSWER: Final = 16
 
 NAMES: Final = (
     "nothing",
@@ -53,6 +55,8 @@ NAMES: Final = (
     "snapshot",
     "piece",
     "install",
+    "ask",
+    "answer",
 )
 
 HEADER: Final = struct.Struct("<B3xII")
@@ -77,6 +81,8 @@ MOST: Final = (
     64 << 20,
     PIECES,
     64 << 20,
+    RARE,
+    RARE,
 )
 
 _BATCH: Final = struct.Struct("<14q")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from warrenmq.broker.connection.connection import Connection
     from warrenmq.broker.vhost.vhost import VHost
     from warrenmq.server.app import Server
+    from warrenmq.server.cluster_orders import Orders
     from warrenmq.server.standing import Standing
 
 ADMINISTRATOR = "administrator"
@@ -137,6 +138,11 @@ class Bridge:
         """How the nodes of the cluster stand; None where there is no cluster."""
         cluster = self.server.cluster
         return None if cluster is None else cluster.standing()
+
+    def orders(self) -> Orders | None:
+        """What an operator may ask of the cluster; None where there is none."""
+        cluster = self.server.cluster
+        return None if cluster is None else cluster.orders()
 
     def rates(self, kind: str, vhost: str, name: str) -> Rates:
         """What was sampled of one object."""

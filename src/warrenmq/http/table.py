@@ -16,7 +16,7 @@ from warrenmq.http.messages import (
     transfers,
     whatif,
 )
-from warrenmq.http.node import backup, flags, health, ledger, log, nodes, overview
+from warrenmq.http.node import backup, flags, health, ledger, log, nodes, orders, overview
 from warrenmq.http.objects import (
     bindings,
     connections,
@@ -58,6 +58,7 @@ MODULES = [
     flow,
     connections,
     health,
+    orders,
     flags,
     log,
     delayed,

@@ -293,6 +293,18 @@ class Commits:
         committed, promised = self.log.committed, self.log.promised
         replicating.committed_to(position)
         self._tell_turns(replicating, committed, promised)
+        self._let_on(replicating)
+
+    def hold_batches(self, held: bool) -> None:
+        """Close no further batch, so that what is under way comes to its end; or go on."""
+        replicating = self.others()
+        replicating.held = held
+        if held:
+            self.held_back = True
+        else:
+            self._let_on(replicating)
+
+    def _let_on(self, replicating: Replicating) -> None:
         if self.held_back and not replicating.full():
             self.held_back = False
             log = self.log

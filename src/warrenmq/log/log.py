@@ -337,6 +337,10 @@ class Log(Core):
         """Every node that counts has everything before this position, which is not beyond what this disk has."""
         self.commits.committed_to(position)
 
+    def hold_batches(self, held: bool) -> None:
+        """Nothing more gets its place, as another node is to lead; or it goes on. Between two turns."""
+        self.commits.hold_batches(held)
+
     def promised_to(self, position: i64) -> None:
         """As many nodes have it as clients were promised; not beyond what is committed."""
         self.commits.promised_to(position)

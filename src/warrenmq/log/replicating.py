@@ -49,6 +49,7 @@ class Replicating:
         self.unsynced: list[ShippedBatch] = []
         self.ahead: list[Uncommitted] = uncommitted  # submitted, and not committed
         self.octets: i64 = 0  # of those
+        self.held: bool = False  # another node is to lead: nothing more is begun here
         self.unpromised: list[tuple[int, int]] = []  # (position, turn) of what is committed and not promised
         for batch in uncommitted:
             self.octets += len(batch.changes)
@@ -96,7 +97,7 @@ class Replicating:
 
     def full(self) -> bool:
         """So much is under way that no further batch is closed."""
-        return len(self.ahead) >= MOST_BATCHES or self.octets >= MOST_OCTETS
+        return self.held or len(self.ahead) >= MOST_BATCHES or self.octets >= MOST_OCTETS
 
     # --- what the other nodes have
 

@@ -31,6 +31,7 @@ from warrenmq.log.settings import LogSettings
 from warrenmq.log.transient import TransientStore
 from warrenmq.server import definitions
 from warrenmq.server.background import Background, Periodic
+from warrenmq.server.cluster_orders import Orders
 from warrenmq.server.config import Settings
 from warrenmq.server.folder import DataFolder
 from warrenmq.server.journal import Journal
@@ -111,6 +112,10 @@ class Cluster:
 
     def standing(self) -> Standing:
         """How all nodes stand."""
+        raise NotImplementedError
+
+    def orders(self) -> Orders:
+        """What an operator may ask of the one that leads."""
         raise NotImplementedError
 
 

@@ -242,6 +242,26 @@ GROUPS: dict[str, dict[str, LogEvent]] = {
             "This node no longer leads, or could not go on; it starts anew and follows.",
             "`reason` says why: a newer epoch is another node that took over.",
         ),
+        "cluster.transfer": LogEvent(
+            "warning", "An operator lets another node lead; it has everything.", "Nothing: this node starts anew."
+        ),
+        "cluster.removed": LogEvent(
+            "warning",
+            "An operator removed a node; it counts no longer, and is not let in.",
+            "`warren cluster add` takes it back.",
+        ),
+        "cluster.paused": LogEvent(
+            "warning", "An operator paused takeovers: nobody leads if this node dies.", "`warren cluster pause --off`."
+        ),
+        "cluster.handed_over": LogEvent(
+            "warning", "An operator recovers etcd: this node told what it knows.", "Nothing: this node starts anew."
+        ),
+        "cluster.forced": LogEvent(
+            "error",
+            "An operator lets this node lead although it may lack what was confirmed.",
+            "`floor` is how far was confirmed at least, `end` what this node has: what lies between is lost.",
+        ),
+        "cluster.unpaused": LogEvent("warning", "Whoever is in sync may take over again.", "Nothing."),
         "cluster.following": LogEvent("info", "This node follows that leader."),
         "cluster.leader_silent": LogEvent(
             "warning", "Nothing came from the leader for so long.", "Look at its machine and at the network."

@@ -6,6 +6,8 @@ is tried then, which it is by default.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -59,3 +61,29 @@ def standing(command: Command) -> dict[str, Any]:
         return found
     is_leader = other.status == 200 and isinstance(other.body, dict) and other.body.get("cluster") == found["cluster"]
     return other.body if is_leader else found
+
+
+def wait_for(
+    known: dict[str, Any], happened: Callable[[dict[str, Any]], bool], seconds: float
+) -> dict[str, Any] | None:
+    """How the cluster stands as soon as one of its nodes says that it has happened."""
+    until = time.monotonic() + seconds
+    urls = list(dict.fromkeys(one["url"] for one in known["nodes"] if one["url"]))
+    while True:
+        for url in urls:
+            found = _said_at(url)
+            if found is not None and found["cluster"] == known["cluster"] and happened(found):
+                return found
+            if found is not None:
+                urls += [one["url"] for one in found["nodes"] if one["url"] and one["url"] not in urls]
+        if time.monotonic() > until:
+            return None
+        time.sleep(0.02)
+
+
+def _said_at(url: str) -> dict[str, Any] | None:
+    try:
+        answer = Api(url, 1.0).ask("GET", "/cluster")
+    except Failure:
+        return None
+    return answer.body if answer.status == 200 and isinstance(answer.body, dict) and "nodes" in answer.body else None

@@ -16,6 +16,7 @@ from warrenmq.cluster.config import NOBODY, Config
 from warrenmq.cluster.effects import Connect
 from warrenmq.cluster.glue.host import Host
 from warrenmq.cluster.glue.link import Link
+from warrenmq.cluster.glue.standing import paused
 from warrenmq.cluster.messages import Batch, Batches, Beat, Hello, Snapshot, TooOld, Welcome
 from warrenmq.cluster.wire import Fields, Frame, Life, WireError
 from warrenmq.log.epochs import Epochs
@@ -28,6 +29,8 @@ CALL = 0.5  # seconds a call may take
 UNPROVEN = 1.0  # and the proof after it
 PROBE = 0.3
 PAUSE = 0.1  # between two calls
+SOON = 0.02  # and between two looks for the leader to whom the one before has handed over
+YIELD = 1.0  # seconds that this one is waited for
 REFUSALS = 2  # of all its ports, until the leader's process is taken for dead
 SPREAD = 0.1  # a candidate waits a random part of it, so that two seldom meet
 SILENCE = 1.0  # seconds without a word on a stream, at least, until it is taken for dead
@@ -47,6 +50,7 @@ class Following:
         self.refusals = 0
         self.refused_by = NOBODY
         self.resigned = NOBODY
+        self.resigned_to = NOBODY  # who is to go first then
         self.campaign_at = 0.0
         self.incoming: Incoming | None = None
         self.pieces: asyncio.Queue[Frame] = asyncio.Queue()
@@ -61,7 +65,7 @@ class Following:
                 events("cluster").warning("cluster.leader_silent", seconds=round(now - link.heard, 2))
                 self.host.lose(link.number)
             return
-        self.host.keeper.pause = PAUSE
+        self.host.keeper.pause = PAUSE if self.resigned_to == NOBODY else SOON
         if node.candidate is not None:
             return
         known = node.member.known
@@ -75,6 +79,9 @@ class Following:
         reason = self._why_campaign(known)
         if not reason:
             self.campaign_at = 0.0
+        elif not self.campaign_at and self.resigned_to == node.member.node:
+            self.campaign_at = now  # nobody else tries
+            self.tick(now)
         elif not self.campaign_at:
             self.campaign_at = now + random.uniform(0, SPREAD)
         elif now >= self.campaign_at and self.host.keeper.holds():
@@ -92,7 +99,13 @@ class Following:
         if known.leader == self.host.node.member.node:
             return "this node led before it started anew"
         if known.leader == self.resigned:
-            return "the leader has resigned"
+            if self.resigned_to == self.host.node.member.node:
+                return "the leader was transferred to this node"
+            if self.resigned_to == NOBODY or time.monotonic() - self.lost_at > YIELD:
+                return "" if paused(self.host) else "the leader has resigned"
+            return ""
+        if paused(self.host):
+            return ""
         if known.leader == self.refused_by and self.refusals >= REFUSALS:
             return "all ports of the leader refuse"
         seen = self.host.seen
@@ -209,7 +222,9 @@ class Following:
         elif kind == wire.RESIGN:
             known = self.host.node.member.known
             self.resigned = known.leader if known is not None else NOBODY
+            self.resigned_to = Fields(frame).number("to") if frame.payload else NOBODY
             link.close()
+            self.tick(time.monotonic())
         elif kind in (wire.BYE, wire.REFUSE):
             if kind == wire.REFUSE:
                 events("cluster").error("cluster.refused", peer=link.peer, reason=Fields(frame).text("reason")[:400])

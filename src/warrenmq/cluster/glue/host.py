@@ -31,6 +31,7 @@ class Host:
     members: Members
     links: dict[int, Link]
     seen: Seen | None
+    removed: set[int]  # numbers that may not come back
 
     def carry(self) -> None:
         """What the rules ask for is done."""
@@ -38,6 +39,14 @@ class Host:
 
     def said(self, link: Link, message: Message) -> None:
         """What a leader said, to the rules."""
+        raise NotImplementedError
+
+    def carried_over(self, node: int) -> Link | None:
+        """The link on which this node follows, if there is one."""
+        raise NotImplementedError
+
+    def ends(self) -> bool:
+        """Whether this start of the process is over."""
         raise NotImplementedError
 
     def lose(self, number: int) -> None:

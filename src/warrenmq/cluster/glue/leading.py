@@ -381,6 +381,18 @@ class Leading(Shipping):
             return None
         return sum(first >= position for first in reversed(self.recent))
 
+    # --- its end
+
+    def hold(self, held: bool) -> None:
+        """No further batch is begun, as another node is to lead; or they are again."""
+        if self.server is not None:
+            self.server.between_turns(lambda: self.log.hold_batches(held))
+
+    def has_all(self, node: int) -> bool:
+        """Whether this node has everything that was begun, and all of it is committed."""
+        member = self.member
+        return self.leader.acked.get(node, 0) >= member.end and member.commit >= member.end
+
     def everybody_has_all(self) -> bool:
         others = self.leader.proposals.base.in_sync - {self.member.node}
         return all(self.leader.acked.get(node, 0) >= self.member.end for node in others)

@@ -32,6 +32,10 @@ class Members:
                 self._known[number] = value if isinstance(value, dict) else {}
         return wrong
 
+    def forget(self, node: int) -> None:
+        """It was removed."""
+        self._known.pop(node, None)
+
     def numbers(self) -> list[int]:
         return list(self._known)
 

@@ -41,12 +41,14 @@ from warrenmq.cluster.effects import (
     Write,
 )
 from warrenmq.cluster.etcd import EtcdError
+from warrenmq.cluster.glue import operating
 from warrenmq.cluster.glue.asking import Asker, LeaseKeeper, Seen
 from warrenmq.cluster.glue.following import Following
 from warrenmq.cluster.glue.host import Host
 from warrenmq.cluster.glue.leading import Leading
 from warrenmq.cluster.glue.link import Link, Owner
 from warrenmq.cluster.glue.members import Members
+from warrenmq.cluster.glue.orders import REMOVED, LeaderOrders
 from warrenmq.cluster.glue.security import Security
 from warrenmq.cluster.glue.standing import Epoch, gathered
 from warrenmq.cluster.glue.store import Store
@@ -65,6 +67,7 @@ from warrenmq.log.runner import ThreadRunner
 from warrenmq.log.settings import LogSettings
 from warrenmq.server.app import Cluster, Server
 from warrenmq.server.background import Background, Periodic
+from warrenmq.server.cluster_orders import Orders
 from warrenmq.server.config import Settings
 from warrenmq.server.listening import WILDCARDS, Address
 from warrenmq.server.listening import shown as place
@@ -118,6 +121,7 @@ class NodeHost(Host, Owner, Cluster):
         self.numbers = 0
         self.seen: Seen | None = None
         self.members = Members()
+        self.removed: set[int] = set()
         self.address: tuple[str, int] = ("", 0)
         self.leading: Leading | None = None
         self.server: Server | None = None
@@ -139,6 +143,7 @@ class NodeHost(Host, Owner, Cluster):
         self._http: tuple[list[Address], list[Address]] = ([], [])  # where it serves HTTP, and HTTPS
         self._hand_over: HandOver
         self._listens = False
+        self._orders: LeaderOrders | None = None
 
     # --- start and end
 
@@ -268,6 +273,12 @@ class NodeHost(Host, Owner, Cluster):
 
     def listens(self) -> bool:
         return self._listens
+
+    def orders(self) -> Orders:
+        assert self.leading is not None
+        if self._orders is None:
+            self._orders = LeaderOrders(self, self.leading, self.asker)
+        return self._orders
 
     def standing(self) -> Standing:
         return gathered(self, self.leading, self._epoch, [self.keeper.store, self.asker.store])
@@ -436,6 +447,7 @@ class NodeHost(Host, Owner, Cluster):
         wrong = self.members.take(seen.values, self.prefix + "members/")
         if wrong:
             self._complain("cluster.member_refused", reason=f"{wrong} is none of Warren's")
+        self._take_removed(seen)
         if not self._admitted:
             self._admit_self(seen)
             return
@@ -463,6 +475,20 @@ class NodeHost(Host, Owner, Cluster):
             mark.write_text(json.dumps({"cluster": self.settings.cluster, "store": f"{seen.store:x}"}) + "\n")
         self.node.learned(config, seen.store)
         self.carry()
+
+    def _take_removed(self, seen: Seen) -> None:
+        """Who may not come back is no member, whatever he says."""
+        prefix = self.prefix + REMOVED
+        found = set()
+        for key in seen.values:
+            if key.startswith(prefix):
+                try:
+                    found.add(int(key.removeprefix(prefix), 16))
+                except ValueError:
+                    self._complain("cluster.member_refused", reason=f"{key} is none of Warren's")
+        self.removed = found
+        for number in found:
+            self.members.forget(number)
 
     def _admit_self(self, seen: Seen) -> None:
         """Unless somebody runs under this number somewhere else: a copy of the folder."""
@@ -615,6 +641,8 @@ class NodeHost(Host, Owner, Cluster):
                 self.leading.acknowledged(link.number, link.node, end)
         elif frame.kind == wire.BEAT:
             wire.read_beat(frame.payload)  # that it came is all that is of interest
+        elif frame.kind == wire.ASK:
+            operating.answer(self, link, Fields(frame))
         elif frame.kind == wire.BYE:
             link.close()
         else:
@@ -636,6 +664,12 @@ class NodeHost(Host, Owner, Cluster):
             return
         if node == self.node.member.node:
             link.refuse("this is the leader's own number: a folder must not be copied; empty it to let it join")
+            return
+        if node in self.removed:
+            link.refuse(
+                f"this node was removed from the cluster: `warren cluster add {name}` lets it come back, and with an "
+                "empty data folder it comes as a new one"
+            )
             return
         link.node = node
         leader = self.node.leader
@@ -688,6 +722,17 @@ class NodeHost(Host, Owner, Cluster):
             self.leading.gone(link.number, link.node)
         self.node.ended(link.number)
         self.carry()
+
+    def carried_over(self, node: int) -> Link | None:
+        leader = self.node.leader
+        for number in leader.streams if leader is not None else ():
+            link = self.links.get(number)
+            if link is not None and link.open and link.node == node:
+                return link
+        return None
+
+    def ends(self) -> bool:
+        return self._stopping or self.over.done()
 
     def lose(self, number: int) -> None:
         link = self.links.get(number)
