@@ -34,7 +34,10 @@ PLAIN_JOURNAL = (
     *("__main__", "asking", "bodies", "export", "files", "folder", "hashes", "index", "life", "lookup"),
     *("parquet", "process", "question", "recent", "retention", "supposed", "without_pandas", "writer"),
 )
-GLUE = ("asking", "following", "host", "leading", "link", "members", "node", "security", "standing", "store")
+GLUE = (
+    *("asking", "following", "host", "leading", "link", "members", "node", "operating", "orders", "rescue"),
+    *("security", "standing", "store"),
+)
 LEFT_OUT: frozenset[str] = frozenset(
     [
         *(f"warrenmq.journal.{name}" for name in PLAIN_JOURNAL),  # nothing runs per event

@@ -229,6 +229,12 @@ where --since nonsense
 whatif {folder}/file
 ledger --queue nowhere
 cluster status
+cluster transfer n2
+cluster add n2
+cluster remove n2
+cluster pause
+cluster recover
+cluster force n2
 top nonsense
 top --vhost nowhere --json
 watch queue nowhere

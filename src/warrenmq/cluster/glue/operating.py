@@ -80,7 +80,7 @@ def handed(what: HandedOver) -> dict[str, object]:
 
 
 def taken(said: dict[str, Any]) -> HandedOver:
-    """The same, at the other end."""
+    """What was handed over, where it arrives."""
     base: Config | None = decoded(said["base"].encode()) if said["base"] else None
     required = frozenset(int(one, 16) for one in said["required"])
     return HandedOver(said["led"], base, required, said["heard"], said["promised"])

@@ -35,7 +35,7 @@ MEMBERS = "members/"
 
 
 class LeaderOrders(Orders):
-    """Of the node that leads."""
+    """What the node that leads does for an operator."""
 
     def __init__(self, host: Host, leading: Leading, asker: Asker) -> None:
         self.host = host

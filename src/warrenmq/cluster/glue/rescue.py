@@ -191,7 +191,8 @@ class Rescue:
                 f"{', '.join(sorted(set(away.values())))} does not answer, and all nodes have to hand over; start it, "
                 "or where it is gone for good see `warren cluster force`"
             )
-        if recovered([taken(asked.said) for asked in runs], 1, found.store) is None:
+        known = [taken(asked.said) for asked in runs]
+        if recovered(known, 1, found.store) is None:
             raise CannotRescue(
                 f"none of the nodes leads epoch {heard}, so nobody knows who is in sync; what is left is "
                 "`warren cluster force`"
