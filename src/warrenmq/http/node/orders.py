@@ -25,7 +25,7 @@ class PauseRequest(Struct):
 
 
 class RemoveRequest(Struct):
-    """``anyway``: also if publishers have to wait afterwards, as too few are in sync."""
+    """With ``anyway`` also if publishers have to wait afterwards, as too few are in sync."""
 
     anyway: bool = False
 
