@@ -1,7 +1,7 @@
 """What a node answers to somebody who has proven to belong to the cluster and is no node: an operator's command line.
 
 Duty: what the node knows, for the decision whether an etcd that lost its data can be filled again; the hand-over before
-that, or before this node is forced to lead, which its log says then. It needs no leader and no etcd, which is what it is
+that, or before this node is forced to lead, which its log says then. It needs no leader and no etcd: that is what it is
 there for. What is decided with the answers is ``rescue.py``'s.
 """
 
