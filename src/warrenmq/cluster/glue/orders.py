@@ -35,7 +35,7 @@ MEMBERS = "members/"
 
 
 class LeaderOrders(Orders):
-    """What the node that leads does for an operator."""
+    """Orders, on the node that leads."""
 
     def __init__(self, host: Host, leading: Leading, asker: Asker) -> None:
         self.host = host

@@ -19,26 +19,26 @@ class TransferRequest(Struct):
 
 
 class PauseRequest(Struct):
-    """Whether nobody takes over by himself."""
+    """The wish that nobody takes over by himself, or that they do again."""
 
     paused: bool
 
 
 class RemoveRequest(Struct):
-    """With ``anyway`` also if publishers have to wait afterwards, as too few are in sync."""
+    """A removal; with ``anyway`` also if publishers have to wait afterwards, as too few are in sync."""
 
     anyway: bool = False
 
 
 class Done(Struct):
-    """What was done, and to whom."""
+    """An order that was carried out, and the node it was about."""
 
     done: str
     node: str = ""
 
 
 class NewNode(Struct):
-    """What the settings of a new node have to say; its secret or certificate is not told."""
+    """Settings that a new node has to have; its secret or certificate is not told."""
 
     cluster: str
     cluster_node: str
