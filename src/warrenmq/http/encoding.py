@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from warrenmq.wire.fields import printable
+
 
 def encode(value: Any) -> bytes:
     """JSON; what is no UTF-8 (surrogate escapes stand for it) shows as U+FFFD, as in RabbitMQ's answers."""
@@ -17,7 +19,7 @@ def encode(value: Any) -> bytes:
 
 def _readable(value: Any) -> Any:
     if isinstance(value, str):
-        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return printable(value)
     if isinstance(value, dict):
         return {_readable(key): _readable(item) for key, item in value.items()}
     if isinstance(value, list):

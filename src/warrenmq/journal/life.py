@@ -15,9 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from warrenmq.broker.records import AS_QUEUE
-from warrenmq.wire.content import decode_properties
-from warrenmq.wire.fields import to_python
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.shown import shown_properties
 
 Row = dict[str, Any]
 Place = tuple[Any, str, str]  # a record, a vhost and a queue
@@ -105,7 +103,7 @@ def life_of(rows: Iterable[Row], id: int | None, log: str) -> dict[str, object]:
     for name in ("vhost", "exchange", "routing_keys", "size", "message_id", "correlation_id", "user"):
         if first.get(name) is not None:
             life[name] = first[name]
-    properties = _properties(first.get("header"))
+    properties = shown_properties(first.get("header"))
     if properties:
         life["properties"] = properties
     places = places_of(ordered)
@@ -317,20 +315,3 @@ def _over(row: Row) -> str:
 def moment(time: int) -> str:
     """µs since 1970 as people write it."""
     return datetime.fromtimestamp(time / 1_000_000, UTC).isoformat(timespec="microseconds")
-
-
-def _properties(header: bytes | None) -> dict[str, object]:
-    if not header:
-        return {}
-    try:
-        properties = decode_properties(header)
-    except AmqpError:
-        return {}
-    shown = {name: _printable(value) for name, value in properties.present().items()}
-    if properties.headers is not None:
-        shown["headers"] = to_python(properties.headers)
-    return shown
-
-
-def _printable(value: object) -> object:
-    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if isinstance(value, str) else value

@@ -51,6 +51,7 @@ from warrenmq.journal.routes import WAY, shown_way
 from warrenmq.log.causes import FATE_NAMES
 from warrenmq.log.leasings import LEASE_NAMES
 from warrenmq.wire.content import decode_properties
+from warrenmq.wire.fields import printable
 from warrenmq.wire.replies import AmqpError
 
 VERSION = 4
@@ -337,7 +338,7 @@ def property_of(header: bytes, name: str) -> str | None:
         value = getattr(decode_properties(header), name)
     except AmqpError:
         return None
-    return None if value is None else printable(value.encode("utf-8", "surrogateescape"))
+    return None if value is None else printable(value)
 
 
 def binary(column: Any, rows: int) -> pa.Array:
@@ -354,20 +355,15 @@ def readable(column: pa.Array) -> pa.Array:
     try:
         return column.cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([None if one is None else printable(one) for one in column.to_pylist()], pa.string())
-
-
-def printable(octets: bytes) -> str:
-    return octets.decode("utf-8", "replace")
+        return pa.array(
+            [None if one is None else one.decode("utf-8", "replace") for one in column.to_pylist()], pa.string()
+        )
 
 
 def keys(packed: pa.Array) -> pa.Array:
     """Packed routing keys taken apart, each distinct packing once."""
     coded = packed.dictionary_encode()
-    lists = [
-        [printable(key.encode("utf-8", "surrogateescape")) for key in unpack_keys(one)]
-        for one in coded.dictionary.to_pylist()
-    ]
+    lists = [[printable(key) for key in unpack_keys(one)] for one in coded.dictionary.to_pylist()]
     return pa.array(lists, pa.list_(pa.string())).take(coded.indices)
 
 

@@ -12,6 +12,8 @@ from typing import Any, Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
+from warrenmq.wire.fields import printable
+
 NONE: Final = -1  # nobody said
 WAY: Final = ("source", "binding_key", "binding_arguments", "route")  # columns that say it
 NO_WAYS: Final[dict[int, int]] = {}
@@ -127,5 +129,5 @@ def shown_way(text: bytes) -> dict[str, str]:
     if len(hops) > 1 or "key" not in last or "bindings" in last:
         shown["route"] = json.dumps(hops)
     for name in shown:
-        shown[name] = shown[name].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        shown[name] = printable(shown[name])
     return shown

@@ -14,11 +14,11 @@ from warrenmq.client.columns import Maps, Numbers, PropertyColumns, Texts
 from warrenmq.client.deliveries import Deliveries
 from warrenmq.spark.bad_records import COLUMN, BadTable, Faults, said
 from warrenmq.spark.compat import arrow_schema
-from warrenmq.spark.headers import all_names_are_text, printable, text_of_octets, to_maps
+from warrenmq.spark.headers import all_names_are_text, text_of_octets, to_maps
 from warrenmq.spark.schema import PROPERTIES
 from warrenmq.spark.worker import freeze_imports
 from warrenmq.wire.content import decode_properties
-from warrenmq.wire.fields import encode_table
+from warrenmq.wire.fields import encode_table, printable
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import cast
 
 from warrenmq.wire.field_types import INTEGER_KINDS
-from warrenmq.wire.fields import Field, Table, decode_entries, encode_table, field_of
+from warrenmq.wire.fields import Field, Table, decode_entries, encode_table, field_of, printable
 from warrenmq.wire.replies import FRAME_ERROR, AmqpError
 
 NOT_TEXT = "S!"  # a long string that is no UTF-8, as base64
@@ -41,11 +41,6 @@ def to_maps(table: Table) -> tuple[dict[str, str | None], dict[str, str]]:
         types[name] = NOT_TEXT if kind == "S" else kind
         texts[name] = _text(kind, value)
     return texts, types
-
-
-def printable(text: str) -> str:
-    """Arrow and Spark take no surrogates: octets that were no UTF-8 are replaced."""
-    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def all_names_are_text(table: Table) -> bool:

@@ -342,11 +342,12 @@ def _write_decimal(out: BytesWriter, value: object) -> None:
 
 def to_python(table: Table) -> dict[str, object]:
     """Plain values that JSON can say; the types beyond JSON's are lost, so this is for people, not for storage."""
-    return {_printable(name): _plain(field) for name, field in table.items()}
+    return {printable(name): _plain(field) for name, field in table.items()}
 
 
-def _printable(name: str) -> str:
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+def printable(text: str) -> str:
+    """Octets that are no UTF-8, which surrogate escapes stand for, show as U+FFFD."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _plain(field: Field) -> object:

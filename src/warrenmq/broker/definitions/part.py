@@ -66,14 +66,11 @@ class Part:
 
     def tags(self, key: str) -> list[str]:
         value = self.value.get(key)
-        if value is None:
+        tags = tags_of(value)
+        if tags is None:
+            self.wrong(key, f"expected a list of strings or a comma-separated string, got {shown(value)}")
             return []
-        if isinstance(value, str):
-            return split_tags(value)
-        if isinstance(value, list) and all(isinstance(tag, str) for tag in value):
-            return [str(tag) for tag in value]
-        self.wrong(key, f"expected a list of strings or a comma-separated string, got {shown(value)}")
-        return []
+        return tags
 
     def numbers(self, key: str) -> dict[str, int]:
         numbers: dict[str, int] = {}
@@ -97,8 +94,15 @@ def as_object(value: object) -> object:
     return found
 
 
-def split_tags(tags: str) -> list[str]:
-    return [tag.strip() for tag in tags.split(",") if tag.strip()]
+def tags_of(value: object) -> list[str] | None:
+    """Tags as a list or as a text with commas; None when the value is neither."""
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return [tag.strip() for tag in value.split(",") if tag.strip()]
+    if isinstance(value, list) and all(isinstance(tag, str) for tag in value):
+        return [str(tag) for tag in value]
+    return None
 
 
 def shown(value: object) -> str:

@@ -12,18 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
+from warrenmq.cli._groups import spread
 from warrenmq.cli.pipeline.job import (
     Conf,
     Format,
-    Host,
-    HttpPort,
+    FromBroker,
     Master,
-    More,
-    PasswordEnv,
-    PasswordFile,
-    Port,
-    Url,
-    broker_options,
+    ToBroker,
     check_read,
     check_write,
     job_session,
@@ -47,8 +42,8 @@ pipeline = typer.Typer(
 
 pipeline.command()(lake)
 pipeline.command()(project)
-pipeline.command()(replay)
-pipeline.command()(watch)
+pipeline.command()(spread(replay))
+pipeline.command()(spread(watch))
 pipeline.command()(whatif)
 
 
@@ -58,6 +53,7 @@ def register(app: typer.Typer) -> None:
 
 
 @pipeline.command()
+@spread
 def ingest(
     lake: Annotated[str, typer.Argument(help="Folder of the lake, or an Iceberg table's name.")],
     queue: Annotated[str | None, typer.Option(help="Queue(s): a name, a list a,b or a pattern a*.")] = None,
@@ -66,18 +62,13 @@ def ingest(
     interval: Annotated[str, typer.Option(help="Time between two batches when continuous.")] = "10 seconds",
     checkpoint: Annotated[str | None, typer.Option(help="Checkpoint folder; in the lake unless given.")] = None,
     table: Annotated[str, typer.Option(help="parquet, delta, or iceberg (then LAKE is namespace.table).")] = "parquet",
-    url: Url = None,
-    host: Host = None,
-    port: Port = None,
-    http_port: HttpPort = None,
-    password_env: PasswordEnv = None,
-    password_file: PasswordFile = None,
-    option: More = None,
+    *,
+    broker: FromBroker,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
     """Queues or streams into a lake of Parquet files, or a Delta or Iceberg table, once and only once."""
-    options = broker_options(url, host, port, http_port, password_env, password_file, option)
+    options = broker.options()
     options.update({name: value for name, value in (("queue", queue), ("stream", stream)) if value is not None})
     with job_session(master, conf, lambda: check_read(options)) as spark:
         from warrenmq.spark.jobs.ingest import ingest as job
@@ -96,6 +87,7 @@ def ingest(
 
 
 @pipeline.command()
+@spread
 def publish(
     table: Annotated[str, typer.Argument(help="The table whose rows are published.")],
     outcomes: Annotated[str, typer.Option(help="Folder for the table of what became of every row.")],
@@ -103,17 +95,13 @@ def publish(
     routing_key: Annotated[str | None, typer.Option(help="Routing key for rows that name none.")] = None,
     where: Annotated[str | None, typer.Option(help="Only these rows: an SQL condition.")] = None,
     format: Format = "parquet",
-    url: Url = None,
-    host: Host = None,
-    port: Port = None,
-    password_env: PasswordEnv = None,
-    password_file: PasswordFile = None,
-    option: More = None,
+    *,
+    broker: ToBroker,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
     """A table to an exchange, with confirms and mandatory, and a table of what became of every row."""
-    options = broker_options(url, host, port, None, password_env, password_file, option)
+    options = broker.options()
     given = (("exchange", exchange), ("routingKey", routing_key))
     options.update({name: value for name, value in given if value is not None})
     with job_session(master, conf, lambda: check_write(options)) as spark:

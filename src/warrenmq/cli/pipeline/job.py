@@ -9,23 +9,54 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from warrenmq.cli._groups import Group
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Master = Annotated[str | None, typer.Option(help="Spark master URL; local[2] unless given.")]
 Conf = Annotated[list[str] | None, typer.Option("--conf", help="A Spark setting, key=value; may be repeated.")]
-Url = Annotated[str | None, typer.Option(help="amqp://user@host:port/vhost of the broker.")]
-Host = Annotated[str | None, typer.Option(help="The broker's host (without --url).")]
-Port = Annotated[int | None, typer.Option(help="The broker's AMQP port (without --url).")]
-HttpPort = Annotated[int | None, typer.Option(help="The broker's HTTP port, for leases and name patterns.")]
-PasswordEnv = Annotated[str | None, typer.Option(help="Environment variable that holds the password.")]
-PasswordFile = Annotated[str | None, typer.Option(help="File that holds the password.")]
-More = Annotated[list[str] | None, typer.Option("--option", "-o", help="Another option of format amqp, key=value.")]
 Format = Annotated[str, typer.Option("--format", help="Format of the table: parquet, json, csv, …")]
+
+
+@dataclass
+class ToBroker(Group):
+    """The broker that a job writes to, by options of the command line."""
+
+    url: Annotated[str | None, typer.Option(help="amqp://user@host:port/vhost of the broker.")] = None
+    host: Annotated[str | None, typer.Option(help="The broker's host (without --url).")] = None
+    port: Annotated[int | None, typer.Option(help="The broker's AMQP port (without --url).")] = None
+    password_env: Annotated[str | None, typer.Option(help="Environment variable that holds the password.")] = None
+    password_file: Annotated[str | None, typer.Option(help="File that holds the password.")] = None
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-o", help="Another option of format amqp, key=value.")
+    ] = None
+
+    def named(self) -> dict[str, object]:
+        """Its address, by the names of the options of ``format("amqp")``."""
+        secret = {"passwordEnv": self.password_env, "passwordFile": self.password_file}
+        return {"url": self.url, "host": self.host, "port": self.port, **secret}
+
+    def options(self) -> dict[str, str]:
+        """The options of ``format("amqp")``."""
+        options = dict(_pair(text, "--option") for text in self.option or [])
+        options.update({name: str(value) for name, value in self.named().items() if value is not None})
+        return options
+
+
+@dataclass
+class FromBroker(ToBroker):
+    """The broker that a job reads from, or asks over HTTP."""
+
+    http_port: Annotated[int | None, typer.Option(help="The broker's HTTP port, for leases and name patterns.")] = None
+
+    def named(self) -> dict[str, object]:
+        return {**super().named(), "httpPort": self.http_port}
 
 
 def tell(line: str) -> None:
@@ -89,28 +120,6 @@ def table_of(spark: SparkSession, table: str, format: str) -> DataFrame:
     if format == "csv":
         reading = reading.option("header", "true")
     return reading.load(table)
-
-
-def broker_options(
-    url: str | None,
-    host: str | None,
-    port: int | None,
-    http_port: int | None,
-    password_env: str | None,
-    password_file: str | None,
-    option: list[str] | None,
-) -> dict[str, str]:
-    options = dict(_pair(text, "--option") for text in option or [])
-    named = {
-        "url": url,
-        "host": host,
-        "port": port,
-        "httpPort": http_port,
-        "passwordEnv": password_env,
-        "passwordFile": password_file,
-    }
-    options.update({name: str(value) for name, value in named.items() if value is not None})
-    return options
 
 
 def _pair(text: str, flag: str) -> tuple[str, str]:

@@ -11,15 +11,8 @@ import typer
 
 from warrenmq.cli.pipeline.job import (
     Conf,
-    Host,
-    HttpPort,
+    FromBroker,
     Master,
-    More,
-    PasswordEnv,
-    PasswordFile,
-    Port,
-    Url,
-    broker_options,
     check_write,
     job_session,
     tell,
@@ -53,18 +46,13 @@ def replay(
     keep_ids: Annotated[bool, typer.Option(help="With the message ids that they had.")] = False,
     at_least_once: Annotated[bool, typer.Option(help="Also to exchanges without a deduplication window.")] = False,
     step: Annotated[int, typer.Option(min=1, help="So many rows are noted together.")] = 100_000,
-    url: Url = None,
-    host: Host = None,
-    port: Port = None,
-    http_port: HttpPort = None,
-    password_env: PasswordEnv = None,
-    password_file: PasswordFile = None,
-    option: More = None,
+    *,
+    broker: FromBroker,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
     """A slice of a journal, a lake or a dead-letter queue to a broker again. The exit status is 1 unless all arrive."""
-    options = broker_options(url, host, port, http_port, password_env, password_file, option)
+    options = broker.options()
 
     def chosen() -> Choice:
         from warrenmq.spark.replaying.choosing import Choice

@@ -11,15 +11,8 @@ import typer
 
 from warrenmq.cli.pipeline.job import (
     Conf,
-    Host,
-    HttpPort,
+    FromBroker,
     Master,
-    More,
-    PasswordEnv,
-    PasswordFile,
-    Port,
-    Url,
-    broker_options,
     job_session,
     tell,
 )
@@ -45,19 +38,14 @@ def watch(
     interval: Annotated[str, typer.Option(help="Time between two looks.")] = "2 seconds",
     checkpoint: Annotated[str | None, typer.Option(help="Checkpoint folder; in OUT unless given.")] = None,
     exchange: Annotated[str | None, typer.Option(help="Findings go to this exchange too.")] = None,
-    url: Url = None,
-    host: Host = None,
-    port: Port = None,
-    http_port: HttpPort = None,
-    password_env: PasswordEnv = None,
-    password_file: PasswordFile = None,
-    option: More = None,
+    *,
+    broker: FromBroker,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
     """What is overdue in a journal, seconds after it is: unconfirmed, not settled, not routed, never acknowledged. With
     --once the exit status is 1 when anything is open."""
-    options = broker_options(url, host, port, http_port, password_env, password_file, option)
+    options = broker.options()
 
     def check() -> Any:
         from warrenmq.spark.options import OptionError, duration_ms

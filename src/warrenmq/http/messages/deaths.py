@@ -18,7 +18,7 @@ from warrenmq.http.messages.looking_for import filter_of, number
 from warrenmq.http.messages.peek_octets import synced
 from warrenmq.http.objects.queues import readable
 from warrenmq.wire.content import decode_properties
-from warrenmq.wire.fields import Table, as_text
+from warrenmq.wire.fields import Table, as_text, printable
 from warrenmq.wire.replies import AmqpError
 
 BUDGET = 20_000  # messages that one request looks at
@@ -113,7 +113,7 @@ def _value(name: str, headers: Table) -> str:
 
 
 def _shown(text: str) -> str:
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")[:200]
+    return printable(text)[:200]
 
 
 ENDPOINTS = [

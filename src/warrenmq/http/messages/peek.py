@@ -10,7 +10,6 @@ A page is worked off in slices between which everybody else is served, up to a b
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 from starlette.responses import StreamingResponse
@@ -31,9 +30,8 @@ from warrenmq.http.objects.queues import encode_payload, readable
 from warrenmq.http.pacer import Pacer
 from warrenmq.http.views import moment
 from warrenmq.log.format import LogError
-from warrenmq.wire.content import decode_properties
-from warrenmq.wire.fields import to_python
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.fields import printable
+from warrenmq.wire.shown import shown_properties
 
 COUNT = 100
 MOST = 1000
@@ -212,9 +210,9 @@ class Looking:
             age_at_least=UNSET if message.came_known else True,
             held=UNSET if held is None else held_info(held.since, held.about, self._now),
             redelivered=message.redelivered,
-            exchange=_text(message.exchange),
-            routing_key=_text(message.keys[0]) if message.keys else "",
-            properties=_properties(message.header) or [],
+            exchange=printable(message.exchange),
+            routing_key=printable(message.keys[0]) if message.keys else "",
+            properties=shown_properties(message.header) or [],
             payload_bytes=int(message.size),
             payload=payload,
             payload_encoding=encoding,
@@ -233,7 +231,7 @@ async def held_places(bridge: Bridge, queue: Queue, first: int, end: int) -> tup
 
 
 def held_info(since: int, about: dict[str, object], now: int) -> dict[str, object]:
-    shown = {name: _text(value) if isinstance(value, str) else value for name, value in about.items()}
+    shown = {name: printable(value) if isinstance(value, str) else value for name, value in about.items()}
     until = shown.get("until")
     if isinstance(until, int):
         shown["until"] = moment(until)
@@ -241,23 +239,6 @@ def held_info(since: int, about: dict[str, object], now: int) -> dict[str, objec
         shown["since"] = moment(since)
         shown["held_ms"] = max(0, now - int(since))
     return shown
-
-
-def _properties(header: bytes) -> dict[str, Any]:
-    if not header:
-        return {}
-    try:
-        properties = decode_properties(header)
-    except AmqpError:
-        return {}
-    shown = {name: _text(value) if isinstance(value, str) else value for name, value in properties.present().items()}
-    if properties.headers is not None:
-        shown["headers"] = to_python(properties.headers)
-    return shown
-
-
-def _text(text: str) -> str:
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 ENDPOINTS = [

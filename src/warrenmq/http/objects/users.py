@@ -10,7 +10,7 @@ from warrenmq.http.endpoint import ADMINISTRATOR, LONG_LIST, Call, Endpoint, NoC
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.listing import listing, with_columns
 from warrenmq.http.models import PermissionInfo, TopicPermissionInfo, UserInfo
-from warrenmq.http.objects.vhosts import tags_of
+from warrenmq.http.objects.vhosts import asked_tags
 from warrenmq.http.requests import UserDeclaration, UserNames
 from warrenmq.wire.replies import CONNECTION_FORCED
 
@@ -51,7 +51,7 @@ async def put_user(call: Call) -> object:
         raise bad_request("tags_not_present")
     access = call.bridge.access
     name = call.path["user"]
-    tags = tags_of(wanted.tags)
+    tags = asked_tags(wanted.tags)
     algorithm = wanted.hashing_algorithm or passwords.SHA256
     if wanted.password is not None:
         algorithm = passwords.SHA256

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from warrenmq.broker import vhost_end
-from warrenmq.broker.definitions.part import split_tags
+from warrenmq.broker.definitions.part import tags_of
 from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
@@ -38,20 +37,17 @@ async def get_vhost(call: Call) -> object:
     return with_columns(call, vhost_info(bridge, sums, vhost, ranges(call.query)))
 
 
-def tags_of(value: Any) -> list[str]:
-    if value is None:
-        return []
-    if isinstance(value, str):
-        return split_tags(value)
-    if isinstance(value, list) and all(isinstance(tag, str) for tag in value):
-        return [str(tag) for tag in value]
-    raise bad_request("tags should be a list of strings or a comma-separated string")
+def asked_tags(value: object) -> list[str]:
+    tags = tags_of(value)
+    if tags is None:
+        raise bad_request("tags should be a list of strings or a comma-separated string")
+    return tags
 
 
 async def put_vhost(call: Call) -> object:
     wanted = await call.body(VhostDeclaration)
     name = call.path["vhost"]
-    tags = tags_of(wanted.tags)
+    tags = asked_tags(wanted.tags)
     if wanted.journal is not None and level_of(wanted.journal) < 0:
         raise bad_request(f"journal should be one of {', '.join(LEVEL_NAMES)}, not {wanted.journal}")
     if wanted.journal_sample is not None and not 1 <= wanted.journal_sample <= MOST_SAMPLE:
