@@ -23,11 +23,6 @@ DIRECT = "amq.rabbitmq.reply-to"
 
 
 @pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
-
-
-@pytest.fixture
 def client(core: Core) -> CoreClient:
     """In confirm mode, with a durable queue q for its messages and r for its receipts."""
     return publisher(core)

@@ -181,10 +181,12 @@ def test_no_module_is_part_of_a_circle() -> None:
 
 @pytest.mark.uncompiled
 def test_the_classes_that_everything_meets_in_have_few_parts_each(core: Core) -> None:
-    """A queue has its counters beside them."""
     client = core.client()
-    client.declare("q")
+    kinds = ("classic", "quorum", "stream")
+    for kind in kinds:
+        client.declare(kind, arguments={"x-queue-type": kind})
     connection = client.connection
-    found = {each: len(vars(each)) for each in (core.broker, connection, connection.channels[1], core.queue("q"))}
-    most = [15, 26, 15, 66]
+    queues = [core.queue(kind) for kind in kinds]
+    found = {each: len(vars(each)) for each in (core.broker, connection, connection.channels[1], *queues)}
+    most = [15, 26, 15, 45, 53, 43]
     assert all(count <= limit for count, limit in zip(found.values(), most, strict=True)), found

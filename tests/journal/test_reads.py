@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,11 +50,6 @@ def told(core: Core) -> Reads:
     reads = Reads()
     tell_all(str(core.folder), core.files, reads)
     return reads
-
-
-@pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
 
 
 @pytest.fixture

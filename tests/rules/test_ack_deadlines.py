@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -19,16 +18,6 @@ SLACK = 100  # between two looks
 
 CLASSIC: dict[str, object] = {"x-ack-deadline": DEADLINE}
 QUORUM: dict[str, object] = {"x-ack-deadline": DEADLINE, "x-queue-type": "quorum"}
-
-
-@pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
-
-
-@pytest.fixture
-def client(core: Core) -> CoreClient:
-    return core.client()
 
 
 def declare(client: CoreClient, arguments: Mapping[str, object], *bodies: str, queue: str = "q") -> None:

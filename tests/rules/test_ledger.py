@@ -24,11 +24,6 @@ pytestmark = pytest.mark.pure
 
 
 @pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
-
-
-@pytest.fixture
 def client(core: Core) -> CoreClient:
     return core.client(persistent=True)
 

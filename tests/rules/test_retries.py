@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +16,6 @@ from warrenmq.wire.methods import method_frame
 pytestmark = pytest.mark.pure
 
 KINDS: list[dict[str, object]] = [{}, {"x-queue-type": "quorum"}]
-
-
-@pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
 
 
 @pytest.fixture(params=KINDS, ids=["classic", "quorum"])

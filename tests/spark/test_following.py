@@ -45,10 +45,10 @@ class Scripted(following.Tasks):
 
 
 def test_a_share_counts_steps_and_never_falls() -> None:
-    far = following.Far(Scripted((0, 0), (1, 2), (2, 2), (2, 4), (0, 0), (1, 2)), 4)
-    assert [far.share() for _ in range(4)] == [0, 0.125, 0.2475, 0.2475]  # a stage more is no step back
-    far.step()
-    assert [far.share() for _ in range(2)] == [0.25, 0.375]
+    progress = following.JobProgress(Scripted((0, 0), (1, 2), (2, 2), (2, 4), (0, 0), (1, 2)), 4)
+    assert [progress.share() for _ in range(4)] == [0, 0.125, 0.2475, 0.2475]  # a stage more is no step back
+    progress.step()
+    assert [progress.share() for _ in range(2)] == [0.25, 0.375]
 
 
 def test_a_running_job_is_followed_until_it_is_over(spark: SparkSession) -> None:

@@ -126,7 +126,7 @@ def test_whoever_dies_at_any_step_loses_and_doubles_nothing(spark: SparkSession,
     days(journal, 20_000, 2)
     clock = [20_010 * 86_400.0]
 
-    def run(place: Path, step: Callable[[str], None] | None = None) -> job.Laked:
+    def run(place: Path, step: Callable[[str], None] | None = None) -> job.LakeResult:
         clock[0] += 60
         options: dict[str, Any] = {"pieces": 1, "max_age": int(8.5 * DAY), "grace": 0}
         return lake(spark, str(journal.folder), str(place), **options, now=lambda: clock[0], step=step)

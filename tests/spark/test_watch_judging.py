@@ -13,15 +13,15 @@ from warrenmq.spark.auditing.kinds import CODES
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from warrenmq.spark.watching.judging import Bucket, Found, Memory, Rules
+from warrenmq.spark.watching.rows import CLOCK, COUNTED, MISSED
 from warrenmq.spark.watching.state import COLUMNS
-from warrenmq.spark.watching.telling import CLOCK, COUNTED, MISSED
 
 RULES = Rules(confirm=10, ack=10, never=50, taken=3, window=100, share=0.1, least=2, forget=10_000, most=400)
 ACKED = CODES["acked"]
 
 
 def row(kind: int, at: int, record: int = 0, queue: str = "", **more: Any) -> tuple[Any, ...]:
-    """As ``telling`` makes them."""
+    """As ``rows`` makes them."""
     given = {"seq": at, "kind": kind, "at": at, "record": record, "vhost": "/", "queue": queue, "channel": 1}
     given |= {"number": -1, "taken": -1} | more
     return tuple(given.get(name, "") for name in COLUMNS)

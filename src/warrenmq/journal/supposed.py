@@ -62,12 +62,12 @@ def _answer(folder: Path, question: dict[str, Any], wanted: Callable[[], bool]) 
         one.message: {*was.queues, *now.queues}
         for one, was, now in zip(found.messages, *(side.verdicts for side in sides), strict=True)
     }
-    sight = Sight(sides[0], question["user"], question["administrator"])
-    seen = [one for one in changes if sight.sees(one, queues[one.of.message])]
+    visibility = Visibility(sides[0], question["user"], question["administrator"])
+    seen = [one for one in changes if visibility.sees(one, queues[one.of.message])]
     answer = summary(seen, question["limit"]) | _extent(found)
-    answer["messages"] = sum(sight.sees_some(one, queues[one.message]) for one in found.messages)
+    answer["messages"] = sum(visibility.sees_some(one, queues[one.message]) for one in found.messages)
     answer["not_looked_into"] = [
-        {"vhost": vhost, "queue": queue} for vhost, queue in untold if sight.may_read(vhost, queue)
+        {"vhost": vhost, "queue": queue} for vhost, queue in untold if visibility.may_read(vhost, queue)
     ]
     return answer
 
@@ -107,7 +107,7 @@ def _example(one: Recorded) -> dict[str, object]:
     return {name: value for name, value in (("id", one.id), ("message_id", one.properties.message_id)) if value}
 
 
-class Sight:
+class Visibility:
     """The messages that one user may see."""
 
     def __init__(self, side: Side, user: str, administrator: bool) -> None:

@@ -55,7 +55,7 @@ class Tasks:
             self._seen[stage.stage_id] = (done, stage.num_tasks)
 
 
-class Far:
+class JobProgress:
     """The share that is done: of so many steps these, and of the one at hand a share of its tasks. Which stages are to
     come Spark says only when they begin; so a share never falls, and is never all before the step is over."""
 
@@ -97,19 +97,19 @@ def following(
     tell: Callable[[str], None],
     interval: float | None = None,
     steps: int = 1,
-) -> Iterator[Far]:
+) -> Iterator[JobProgress]:
     """Tell how far the jobs are that are started inside, until they are done; ``steps``: so many times whoever works
     there says that a ``step`` is over."""
     interval = INTERVAL if interval is None else interval
     tasks = Tasks(spark)
-    far = Far(tasks, steps)
+    progress = JobProgress(tasks, steps)
     over = threading.Event()
     begun = time.monotonic()
 
     def watch() -> None:
         while not over.wait(interval):
             try:
-                share = far.share()
+                share = progress.share()
             except Exception:  # the session ends: what was started inside says why
                 return
             tell(line(word, rows, share, time.monotonic() - begun))
@@ -117,7 +117,7 @@ def following(
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
-        yield far
+        yield progress
     finally:
         over.set()
         thread.join()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from warrenmq.broker.exchange.arguments import routing_keys_of
 from warrenmq.broker.message import Message
-from warrenmq.supposing.letters import Post, published, towns, with_ways
+from warrenmq.supposing.letters import LetterWays, linked_queues, published, with_ways
 from warrenmq.supposing.outcomes import ABSENT, NACKED, ROUTED, THERE, badness, told
 from warrenmq.supposing.path import DEFAULT_MAX_SIZE, Facts, PublishPath, Verdict
 from warrenmq.supposing.playing import Arrival, Playing, Stay
@@ -114,8 +114,8 @@ class Side:
             if not wanted():
                 return
             if one.vhost not in playing:
-                post = Post(one.vhost, self.path.router.vhosts[one.vhost], self.queues.bounds)
-                playing[one.vhost] = Playing(post, waits[one.vhost])
+                letter_ways = LetterWays(one.vhost, self.path.router.vhosts[one.vhost], self.queues.bounds)
+                playing[one.vhost] = Playing(letter_ways, waits[one.vhost])
             ttl = ttl_of(one.properties.expiration)
             playing[one.vhost].comes(Arrival(one.message, at, some, one.size, ttl, one.content, one.stays, was_there))
         for each in playing.values():
@@ -139,8 +139,8 @@ def compare(
             if not wanted():
                 return [], []
             side.verdicts.append(side.judge(one, with_user))
-    of_town = towns(before.targets, after.targets)
-    looked, untold = worth_it(_seen(messages, before, after), before.queues, after.queues, of_town)
+    linked = linked_queues(before.targets, after.targets)
+    looked, untold = worth_it(_seen(messages, before, after), before.queues, after.queues, linked)
     chosen = {one.place: one.wait for one in looked}
     until = _until(messages, before, after)
     for side in (before, after):

@@ -36,8 +36,8 @@ class Way:
     due: int | None = None  # ms: a delayed exchange keeps it until then
 
 
-class Post:
-    """The letters of one vhost."""
+class LetterWays:
+    """The ways of the dead letters of one vhost."""
 
     def __init__(self, vhost: str, topology: Topology, bounds: Mapping[Place, Bounds]) -> None:
         self._vhost = vhost
@@ -103,7 +103,7 @@ def with_ways(queues: Queues, vhosts: Mapping[str, Topology]) -> tuple[Queues, d
     return Queues(bounds, queues.untold), targets
 
 
-def towns(*targets: Mapping[Place, list[Place]]) -> dict[Place, Place]:
+def linked_queues(*targets: Mapping[Place, list[Place]]) -> dict[Place, Place]:
     """Queues that may give letters to one another, before or after, by one of them."""
     parent: dict[Place, Place] = {}
 

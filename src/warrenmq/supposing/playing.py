@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from warrenmq.broker.message import Message
-from warrenmq.supposing.letters import REJECTED, Post, Way
+from warrenmq.supposing.letters import REJECTED, LetterWays, Way
 from warrenmq.supposing.outcomes import DROPPED, EXPIRED, LETTER_LOST, REFUSED, THERE
 from warrenmq.supposing.waiting import LONGEST, NEVER, Waiting
 
@@ -63,10 +63,10 @@ class _Copy:
 class Playing:
     """The queues of one vhost under one document, while messages come."""
 
-    def __init__(self, post: Post, waits: Mapping[str, int | None]) -> None:
+    def __init__(self, letter_ways: LetterWays, waits: Mapping[str, int | None]) -> None:
         self.fates: dict[tuple[str, str], str] = {}
         self.nacked: set[str] = set()  # messages that a queue refused, whatever became of their letters there
-        self._post = post
+        self._letter_ways = letter_ways
         self._waits = waits
         self._queues: dict[str, Waiting] = {}
         self._copies: dict[str, list[_Copy]] = {}
@@ -103,14 +103,14 @@ class Playing:
                     self._given_up.append((queue, copy, why, THERE))
             else:
                 _, _, queue, fate, copy, way = heapq.heappop(self._due)
-                self._arrive(queue, copy, self._post.due(way, now), fate, now)
+                self._arrive(queue, copy, self._letter_ways.due(way, now), fate, now)
             self._send(now)
 
     def _enter(self, places: Sequence[tuple[str, int | None]], copy: _Copy, at: int) -> bool:
         """Says whether any queue takes it. All are asked before the first has it."""
         for queue, _ in places:
             if queue not in self._queues:
-                self._queues[queue] = Waiting(self._post.bounds_of(queue), self._giving(queue))
+                self._queues[queue] = Waiting(self._letter_ways.bounds_of(queue), self._giving(queue))
                 self._copies[queue] = []
         taken = []
         for queue, ttl in places:
@@ -118,7 +118,7 @@ class Playing:
                 if not copy.hops:
                     self.fates[copy.arrival.message, queue] = REFUSED
                     self.nacked.add(copy.arrival.message)
-                if self._post.bounds_of(queue).refused_too:
+                if self._letter_ways.bounds_of(queue).refused_too:
                     self._given_up.append((queue, copy, REASONS[REFUSED], ""))
             else:
                 taken.append((queue, ttl))
@@ -156,7 +156,7 @@ class Playing:
         def give_up(number: int, fate: str) -> None:
             copy = self._copies[queue][number]
             self.fates[copy.arrival.message, queue] = fate
-            if self._post.bounds_of(queue).letters_to is not None:
+            if self._letter_ways.bounds_of(queue).letters_to is not None:
                 self._given_up.append((queue, copy, REASONS[fate], fate))
 
         return give_up
@@ -165,9 +165,9 @@ class Playing:
         """All letters of this moment, and what comes of them, one after the other."""
         while self._given_up:
             queue, copy, reason, fate = self._given_up.popleft()
-            if self._post.bounds_of(queue).letters_to is None:
+            if self._letter_ways.bounds_of(queue).letters_to is None:
                 continue  # rejected, and gone
-            way = self._post.way(queue, copy.content(), reason, now) if copy.hops < MOST_HOPS else None
+            way = self._letter_ways.way(queue, copy.content(), reason, now) if copy.hops < MOST_HOPS else None
             self._arrive(queue, copy, way, fate, now)
 
     def _arrive(self, queue: str, copy: _Copy, way: Way | None, fate: str, now: int) -> None:
@@ -193,9 +193,9 @@ class Playing:
             heapq.heappush(self._alone, (when, self._ties, queue))
 
 
-def play(post: Post, waits: Mapping[str, int | None], arrivals: Iterable[Arrival], until: int) -> Playing:
+def play(letter_ways: LetterWays, waits: Mapping[str, int | None], arrivals: Iterable[Arrival], until: int) -> Playing:
     """What became of each message in each queue: the last that happened to it there, but that it was taken."""
-    playing = Playing(post, waits)
+    playing = Playing(letter_ways, waits)
     for arrival in arrivals:
         playing.comes(arrival)
     playing.until(until)

@@ -68,37 +68,37 @@ class Seen:
 
 
 def worth_it(
-    seen: Iterable[Seen], before: Queues, after: Queues, towns: Mapping[Place, Place] | None = None
+    seen: Iterable[Seen], before: Queues, after: Queues, linked: Mapping[Place, Place] | None = None
 ) -> tuple[list[Seen], list[Place]]:
-    """Which queues have to be played through, and those of which that cannot be done. ``towns``: queues that may give
+    """Which queues have to be played through, and those of which that cannot be done. ``linked``: queues that may give
     letters to one another, by one of them; they are played through together.
 
     A queue that neither gets other messages nor has other bounds does what it did. But where any may refuse what comes,
     all that may are looked at: a message that one of them refused before is nacked, whatever another does now.
     """
-    towns = towns or {}
+    linked = linked or {}
     untold = before.untold | after.untold
     groups: dict[Place, list[Seen]] = {}
     skipped: list[Place] = []
     for one in seen:
         if one.place in untold:
             skipped.append(one.place)
-        if one.place not in untold or one.place in towns:
-            groups.setdefault(towns.get(one.place, one.place), []).append(one)
-    of_town: dict[Place, list[Place]] = {}
-    for place, town in towns.items():
-        of_town.setdefault(town, []).append(place)
+        if one.place not in untold or one.place in linked:
+            groups.setdefault(linked.get(one.place, one.place), []).append(one)
+    places_of: dict[Place, list[Place]] = {}
+    for place, group in linked.items():
+        places_of.setdefault(group, []).append(place)
     looked: list[Seen] = []
     refusing: list[Seen] = []
     nacks = False
-    for town, some in groups.items():
+    for group, some in groups.items():
         bounds = [
             (before.bounds.get(place, Bounds()), after.bounds.get(place, Bounds()))
-            for place in of_town.get(town, [one.place for one in some])
+            for place in places_of.get(group, [one.place for one in some])
         ]
         differs = any(was != now for was, now in bounds) or any(one.moved for one in some)
         gives_up = any(each.exist for pair in bounds for each in pair) or any(one.expiring for one in some)
-        letters = town in of_town and any(one.gives_back for one in some)
+        letters = group in places_of and any(one.gives_back for one in some)
         refuses = any(each.refuse for pair in bounds for each in pair)
         if differs and (gives_up or letters):
             looked += some

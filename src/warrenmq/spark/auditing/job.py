@@ -100,8 +100,8 @@ def audit(
         records, notes = cached
     else:
         if new or not manifest.run:
-            with following(spark, "reading", sum(rows.values()), tell, steps=len(SUMS)) as far:
-                state.add([(file, rows[file.name]) for file in new], places, records, notes, far.step)
+            with following(spark, "reading", sum(rows.values()), tell, steps=len(SUMS)) as progressing:
+                state.add([(file, rows[file.name]) for file in new], places, records, notes, progressing.step)
         places, records, notes = state.places(), state.records(), state.notes()
     files = counted([*known, *present])
     holes = holes_of(spark, _readable(files, present), notes, partial)
@@ -112,10 +112,10 @@ def audit(
     wanted = {
         name: table for name, table in in_words(window, redeliveries).items() if name in chosen or name in IN_WORDS
     }
-    with following(spark, "making the tables", 0, tell, steps=len(wanted) + 1) as far:
+    with following(spark, "making the tables", 0, tell, steps=len(wanted) + 1) as progressing:
         for name, table in wanted.items():
             frames[name] = made.keep(name, table.make(*(frames[of] for of in table.of)))
-            far.step()
+            progressing.step()
         made.keep(HOLES, told)
         by = found.tables["unaccounted"].groupBy("what", "because").count().collect()
     found.unaccounted = {(row["what"], row["because"]): row["count"] for row in by}

@@ -50,7 +50,7 @@ GRACE = 3600 * SECOND  # for whoever reads what was put out of use
 
 
 @dataclass
-class Laked:
+class LakeResult:
     """The results of a run, and the contents of the lake."""
 
     manifest: Manifest
@@ -85,7 +85,7 @@ def lake(
     now: Callable[[], float] = time.time,
     progress: Callable[[str], None] | None = None,
     step: Callable[[str], None] | None = None,
-) -> Laked:
+) -> LakeResult:
     """Take the sealed files of the journals in these folders into the lake ``out``, and keep it in order.
 
     ``max_age`` (µs): whole segments whose last event is older are removed; ``max_bytes``: the oldest ones, until the
@@ -98,7 +98,7 @@ def lake(
     present, lakes = by_lake(present)
     if lakes:
         raise JournalError(f"{next(iter(lakes))} is a lake: name the folders of journals")
-    done = Laked(run.manifest)
+    done = LakeResult(run.manifest)
     new = sealed(present, run.manifest)
     check(spark, new)
     run.tell(f"{len(present):,} files, {len(new):,} of them sealed and new; the lake has {len(run.manifest.files):,}")

@@ -15,7 +15,7 @@ from warrenmq.broker.exchange.arguments import routing_keys_of
 from warrenmq.broker.message import Message
 from warrenmq.spark.headers import from_maps
 from warrenmq.spark.routing.definitions import Plan
-from warrenmq.supposing.letters import REJECTED, Post, published
+from warrenmq.supposing.letters import REJECTED, LetterWays, published
 from warrenmq.supposing.outcomes import ABSENT, REFUSED
 from warrenmq.supposing.playing import Arrival, Stay, play
 from warrenmq.supposing.queues import Bounds, Place
@@ -37,14 +37,14 @@ def queue_fates(
     """What Spark sends to the workers: a function, as it takes no object that can be called. ``until``: how far it is
     known who took what, in ms."""
 
-    def of_town(key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
+    def fates_of(key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
         vhost, _, alone = (part.as_py() for part in key)
         if alone is not None:
             return _alone(vhost, alone, rows, before[1], after[1], waits, until)
         messages = _arrivals(rows, "was_place"), _arrivals(rows, "is_place")
         own = {queue: wait for (place, queue), wait in waits.items() if place == vhost}
         was, now = (
-            play(Post(vhost, topology, bounds), own, arrivals, until)
+            play(LetterWays(vhost, topology, bounds), own, arrivals, until)
             if (topology := plan.path().router.vhosts.get(vhost)) is not None
             else None
             for (plan, bounds), arrivals in zip((before, after), messages, strict=True)
@@ -60,7 +60,7 @@ def queue_fates(
         ]
         return _told(columns)
 
-    return of_town
+    return fates_of
 
 
 def _alone(
@@ -114,7 +114,7 @@ def _there(rows: pa.Table, name: str, bounds: Bounds, wait: int | None, until: i
 
 
 def _arrivals(rows: pa.Table, name: str) -> list[Arrival]:
-    """The messages that come to queues of this town, in their order, each with its queues in the order of the walk."""
+    """The messages that come to these queues, in their order, each with its queues in the order of the walk."""
     rows = rows.sort_by([(column, "ascending") for column in ("at", "number", "message", name)])
     found: list[Arrival] = []
     queues: list[str] = []

@@ -16,7 +16,7 @@ from warrenmq.spark.routing import load_definitions, route
 from warrenmq.spark.routing.definitions import Plan
 from warrenmq.spark.supposing import traffic as recorded
 from warrenmq.spark.supposing.fates import FATES, LETTERS, queue_fates
-from warrenmq.supposing.letters import towns, with_ways
+from warrenmq.supposing.letters import linked_queues, with_ways
 from warrenmq.supposing.outcomes import (
     ABSENT,
     BAD,
@@ -143,23 +143,23 @@ def _fates(
     from pyspark.sql import functions as F
 
     ways = [with_ways(queues, plan.path().router.vhosts) for plan, queues in documents]
-    of_town = towns(*(targets for _, targets in ways))
+    linked = linked_queues(*(targets for _, targets in ways))
     before, after = (each for each, _ in ways)
-    places = _places(both, letters=bool(of_town))
-    looked, untold = worth_it(_seen(places), before, after, of_town)
+    places = _places(both, letters=bool(linked))
+    looked, untold = worth_it(_seen(places), before, after, linked)
     chosen = spark.createDataFrame(
-        [(*one.place, of_town[one.place][1] if one.place in of_town else None) for one in looked],
-        "vhost string, queue string, town string",
+        [(*one.place, linked[one.place][1] if one.place in linked else None) for one in looked],
+        "vhost string, queue string, linked string",
     )
-    own = [F.when(F.col("town").isNotNull(), F.col(name)).alias(name) for name in ("stays", *LETTERS)]
+    own = [F.when(F.col("linked").isNotNull(), F.col(name)).alias(name) for name in ("stays", *LETTERS)]
     joined = places.join(F.broadcast(chosen), ["vhost", "queue"]).select(
-        *("vhost", "town", F.when(F.col("town").isNull(), F.col("queue")).alias("alone")),
+        *("vhost", "linked", F.when(F.col("linked").isNull(), F.col("queue")).alias("alone")),
         *("queue", "message", "number", "at", "was_place", "is_place", "body_size", "expiration", "taken"),
         *own,
     )
     waits = {one.place: one.wait for one in looked}
-    by_town = queue_fates((documents[0][0], before.bounds), (documents[1][0], after.bounds), waits, until)
-    told = joined.groupBy("vhost", "town", "alone").applyInArrow(by_town, FATES).persist()
+    fates_of = queue_fates((documents[0][0], before.bounds), (documents[1][0], after.bounds), waits, until)
+    told = joined.groupBy("vhost", "linked", "alone").applyInArrow(fates_of, FATES).persist()
     others = places.join(F.broadcast(chosen), ["vhost", "queue"], "left_anti")
     others = others.where((F.col("was_place") > 0) != (F.col("is_place") > 0))
     plain = [F.when(F.col(name) > 0, THERE).otherwise(ABSENT) for name in ("was_place", "is_place")]

@@ -2,7 +2,7 @@
 
 folders    which files a journal has now, and which rows of a segment are in which of them
 source     the journal as a stream: each row once, however its files are joined meanwhile
-telling    rows of the journal's files as the few that a watch looks at
+rows       rows of the journal's files as the few that a watch looks at
 judging    what is waited for, and what is a finding, by the journal's own time
 state      that, kept by Spark from batch to batch
 findings   each finding once: in a table, and as a message

@@ -3,7 +3,7 @@
 Duty: a listing that is not torn by the writer, which joins files, removes those it has joined, and goes on meanwhile;
 how many rows each segment has, by the files' footers; rows of a segment by their numbers, whichever files they are in.
 A file that was made of others has their rows in their order, so a segment's rows have numbers that never change. Not
-here: which rows were read (``source``), what is in them (``telling``).
+here: which rows were read (``source``), what is in them (``rows``).
 """
 
 from __future__ import annotations

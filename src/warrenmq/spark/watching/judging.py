@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from warrenmq.journal.columns import DELIVERED, FETCHED, GAP, PUBLISHED, QUEUE_DELETED, REQUEUED
-from warrenmq.spark.watching.telling import BUCKETS, CLOCK, COUNTED, MISSED, OF_PUBLISH
+from warrenmq.spark.watching.rows import BUCKETS, CLOCK, COUNTED, MISSED, OF_PUBLISH
 
 UNCONFIRMED, UNACKED, UNROUTABLE, NEVER_ACKS = "unconfirmed", "unacked", "unroutable", "never acks"
 CUT, MISSING = "cut", "missed"
@@ -30,7 +30,7 @@ FOUND, MENDED, UNKNOWN = "found", "mended", "unknown"
 SECOND = 1_000_000
 MOST_GAPS = 100
 
-Row = tuple[Any, ...]  # as of telling.FIELDS, without log and bucket
+Row = tuple[Any, ...]  # as of rows.FIELDS, without log and bucket
 Found = dict[str, Any]
 
 

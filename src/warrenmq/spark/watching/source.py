@@ -7,7 +7,7 @@ again has the same rows, whichever files they are in by then. What cannot be rea
 The journal has no rows while its broker has nothing to tell, and then nothing would become overdue: so a log's time
 goes on with the clock, ``behind`` it, until all that may be waited for is overdue, and then rests.
 
-Not here: the files (``folders``), which rows are wanted (``telling``).
+Not here: the files (``folders``), which rows are wanted (``rows``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from warrenmq.spark.auditing.listing import File
 from warrenmq.spark.compat import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from warrenmq.spark.watching.folders import Journals, NotThere
-from warrenmq.spark.watching.telling import COLUMNS, DDL, clock_row, missed_row, rows_of
+from warrenmq.spark.watching.rows import COLUMNS, DDL, clock_row, missed_row, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from warrenmq.spark.watching.judging import Bucket, Memory, Rules, in_order
-from warrenmq.spark.watching.telling import FIELDS
+from warrenmq.spark.watching.rows import FIELDS
 
 if TYPE_CHECKING:
     import pandas
