@@ -6,17 +6,22 @@ import copy
 import itertools
 from collections.abc import Iterator
 
+from librt.vecs import vec
+from mypy_extensions import i64
+
 from tests.log.crash_points import small
 from tests.log.disk import SimulatedFiles
 from tests.log.world import World, found_state
 from warrenmq.log.epochs import KEY, KIND
 from warrenmq.log.files import Files
 from warrenmq.log.log import Log
-from warrenmq.log.recovery import Recovered
+from warrenmq.log.recovery import Recovered, Recovery
 from warrenmq.log.replica.replica import Replica, ReplicaListener
 from warrenmq.log.runner import Runner
+from warrenmq.log.segment import Segment
 from warrenmq.log.settings import LogSettings
 from warrenmq.log.shipping import ShippedBatch, Shipping
+from warrenmq.log.state import LogState
 
 #: What a batch is made of, in the order of its constructor; a compiled class cannot be asked.
 PARTS = (
@@ -164,9 +169,78 @@ class Following:
         self.replica.cut(end)
 
 
+def promoted(replica: Replica, epoch: int) -> tuple[Log, Recovered]:
+    """What a node leads with that followed, which is what a scan of its folder finds."""
+    committed = int(replica.committed)
+    log, recovered = replica.promote(epoch)
+    cold = Recovery(log.folder, log.files, None)
+    cold.limit = committed
+    cold.use_marker = False
+    cold.run()
+    warm, scanned = tables(log, recovered), tables_of(cold)
+    for name in scanned:
+        assert warm[name] == scanned[name], (name, warm[name], scanned[name])
+    return log, recovered
+
+
+Tables = dict[str, object]
+
+
+def tables(log: Log, recovered: Recovered) -> Tables:
+    segments = {number: one for number, one in log.segments.items() if one is not log.active}
+    return {
+        **common_tables(recovered, segments, log.chunked, log.maintenance.state),
+        "turn": int(log.batch) - 1,
+        "place": (int(log.tail.segment), int(log.tail.part), int(log.tail.end)),
+        "checkpoint": int(log.maintenance.manifest.checkpoint),
+    }
+
+
+def tables_of(found: Recovery) -> Tables:
+    return {
+        **common_tables(found.recovered, found.segments, found.chunked, found.absorbed),
+        "turn": int(found.state.batch),
+        "place": (int(found.last_segment), int(found.last_part), int(found.last_end)),
+        "checkpoint": int(found.manifest.checkpoint),
+    }
+
+
+def common_tables(
+    recovered: Recovered, segments: dict[int, Segment], chunked: dict[int, vec[i64]], state: LogState
+) -> Tables:
+    queues = {
+        queue: list(zip(index.positions, index.addresses, index.expiries, index.flags, strict=True))
+        for queue, index in recovered.queues.items()
+    }
+    return {
+        "definitions": list(recovered.definitions.items()),
+        "delivered": recovered.delivered_up_to,
+        "next message": int(recovered.next_message_id),
+        "queues": queues,
+        "segments": {int(number): table_of(segment) for number, segment in segments.items()},
+        "chunks": {int(address): list(chunks) for address, chunks in chunked.items()},
+        "absorbed": (int(state.segment), int(state.offset), int(state.batch), int(state.next_message_id)),
+        "absorbed definitions": list(state.definitions.items()),
+        "absorbed delivered": state.delivered,
+        "to ledgers": {number: one.value() for number, one in state.pending.items() if one.value()},
+    }
+
+
+def table_of(segment: Segment) -> Tables:
+    return {
+        "files": [(int(part.part), int(part.base)) for part in segment.parts],
+        "numbers": (int(segment.generation), int(segment.end), int(segment.ledger), int(segment.live)),
+        "octets": (int(segment.record_bytes), int(segment.live_bytes)),
+        "holders": list(segment.references),
+        "many": segment.many,
+        "places": list(zip(segment.offsets, segment.sizes, strict=True)),
+        "records": (segment.sparse, list(segment.numbers)),
+    }
+
+
 def led(replica: Replica, epoch: int, before: World | None = None) -> Leading:
     """The broker on what was a follower's log; the epoch has begun. ``before``: the leader's before."""
-    world = Leading(replica.files, small(), replica.promote(epoch))
+    world = Leading(replica.files, small(), promoted(replica, epoch))
     world.take_up({} if before is None else dict(before.positions))
     if before is not None:
         world.passing = before.passing + 1

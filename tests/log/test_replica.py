@@ -11,10 +11,11 @@ import pytest
 from tests.log.crash_points import Images, Violation, small
 from tests.log.cuts import Image, whole
 from tests.log.disk import SimulatedFiles
-from tests.log.replicas import PARTS, Following, Leading, NumberedFiles, all_batches, content, led
+from tests.log.replicas import PARTS, Following, Leading, NumberedFiles, all_batches, content, led, promoted
 from tests.log.test_disk_model import BATCHES, whole_and_damaged
 from tests.log.world import State, World, found_state, same
 from warrenmq.log.epochs import KEY, KIND
+from warrenmq.log.files import Files
 from warrenmq.log.format import BatchHeader, LogError, batch_header, read_batch_header, seed
 from warrenmq.log.layout import BATCH_HEADER, BATCH_MAGIC
 from warrenmq.log.log import Log
@@ -78,7 +79,7 @@ def test_what_a_leader_wrote_is_on_the_followers_disk_and_is_the_same_log_when_i
     end = following.replica.end
     assert end == HISTORY.first[-1].end()
     assert following.replica.epochs.numbers == [1]
-    log, recovered = following.replica.promote(2)
+    log, recovered = promoted(following.replica, 2)
     assert same(state_of(log, recovered), HISTORY.states[(1, end)], set())
     assert not recovered.clean
     assert recovered.epoch == 2
@@ -150,7 +151,7 @@ def test_a_log_that_was_cut_goes_on_as_the_new_leader_wrote_it(common: int) -> N
     assert following.replica.epochs.numbers == [1, 2]
     assert following.replica.epochs.firsts == [0, history.common]
     end = following.replica.end
-    log, recovered = following.replica.promote(3)
+    log, recovered = promoted(following.replica, 3)
     assert same(state_of(log, recovered), history.states[(2, end)], set())
 
 
@@ -176,7 +177,7 @@ def test_everything_that_was_found_at_a_start_can_be_cut_again() -> None:
         following.cut(end)
         left = [other for other in HISTORY.first if other.end() > end]
         assert following.take(left)
-        log, recovered = following.replica.promote(2)
+        log, recovered = promoted(following.replica, 2)
         assert same(state_of(log, recovered), HISTORY.states[(1, HISTORY.first[-1].end())], set())
 
 
@@ -383,3 +384,70 @@ def test_a_planted_fault_is_found(faulty: type[NumberedFiles]) -> None:
     files.observe = watch(judged, files, faulty.__name__)
     with pytest.raises(Violation):
         run_through(files, judged, 3)
+
+
+def on_disk(files: Files) -> int:
+    assert isinstance(files, SimulatedFiles)
+    return sum(len(data) for data in files.kept_image().values())
+
+
+def kept_house(rounds: int, restart_at: int = -1) -> tuple[Following, Leading]:
+    """A leader at work, and a follower that has everything committed, checkpoints, and rewrites what is half dead."""
+    first = Leading(NumberedFiles(), small())
+    following = Following(NumberedFiles())
+    following.replica.adopt(int(first.log.maintenance.manifest.log_id))
+    first.log.begin_epoch()
+    sent = 0
+    for number in range(rounds):
+        for batch in BATCHES:
+            batch(first)
+            first.end_turn()
+            new = first.others.submitted[sent:]
+            sent += len(new)
+            assert following.take(new)
+            first.promise()
+            first.maintain()
+            following.replica.committed_to(following.acknowledged)
+            for _ in range(8):
+                following.replica.maintain(number * 1000, 100)
+        if number == restart_at:
+            following.replica.close()
+            following = Following(following.files)
+            following.acknowledged = int(following.replica.end)
+    return following, first
+
+
+@pytest.mark.parametrize("restart_at", [-1, 3, 9])
+def test_a_follower_keeps_house_as_a_leader_does_and_leads_without_a_scan(restart_at: int) -> None:
+    following, first = kept_house(12, restart_at)
+    replica = following.replica
+    maintenance = replica.warm.maintenance
+    assert maintenance.checkpoints > 3 and maintenance.removed > 0 and maintenance.compactions > 0
+    assert replica.kept > 0
+    with pytest.raises(LogError, match="cannot be cut"):
+        replica.cut(int(replica.kept) - 1)
+    log, recovered = promoted(replica, 2)
+    assert not replica.scanned
+    found = found_state(log, recovered)
+    found.definitions.pop((KIND, KEY), None)
+    assert same(found, first.state, set())
+
+
+def test_a_followers_files_stay_within_what_the_live_messages_warrant() -> None:
+    """What a leader removes a follower removes: else its disk is full one day."""
+    following, first = kept_house(40)
+    octets, leaders = on_disk(following.files), on_disk(first.files)
+    written = sum(batch.size() for batch in first.others.submitted)
+    assert octets < 1.3 * leaders
+    assert octets < written / 2
+
+
+def test_what_a_start_found_and_had_to_cut_is_not_in_what_its_node_leads_with() -> None:
+    following = follower_of(HISTORY)
+    assert following.take(HISTORY.first)
+    following.replica.close()
+    following = Following(following.files)
+    following.cut(HISTORY.common)
+    assert following.take([batch for batch in HISTORY.second if batch.follows >= HISTORY.common])
+    promoted(following.replica, 3)
+    assert not following.replica.scanned

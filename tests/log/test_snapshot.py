@@ -11,7 +11,7 @@ import pytest
 from tests.log.crash_points import Images, Violation, small
 from tests.log.cuts import Image, whole
 from tests.log.disk import SimulatedFiles
-from tests.log.replicas import Following, Leading, NumberedFiles, led
+from tests.log.replicas import Following, Leading, NumberedFiles, led, promoted
 from tests.log.test_disk_model import BATCHES
 from tests.log.test_replica import state_of
 from tests.log.walk import Later
@@ -72,7 +72,7 @@ def test_a_snapshot_is_the_log_as_far_as_it_is_committed(committed: int) -> None
     assert following.replica.log_id == plan.log_id
     assert following.replica.end == plan.position == world.log.committed_position()
     assert following.replica.epochs.numbers == plan.epochs.numbers == [1]
-    log, recovered = following.replica.promote(2)
+    log, recovered = promoted(following.replica, 2)
     assert same(state_of(log, recovered), states[committed], set())
 
 

@@ -43,10 +43,18 @@ def test_what_was_committed_is_in_every_later_leaders_log_as_it_was_written() ->
     assert counts["power"] > 200
     assert counts["snapshots"] > 50
     assert counts["cuts"] > 1
+    assert counts["checkpoints"] > 5
+    assert counts["compactions"] + counts["removals"] > 5
+    assert counts["scanned"] == 0
 
 
 def test_a_snapshot_may_lack_the_batch_that_settled_what_a_rewritten_segment_lacks() -> None:
     assert walked(3233)["snapshots"] > 1
+
+
+def test_what_a_follower_has_still_to_cut_does_not_count_as_being_on_its_disk() -> None:
+    """A disk that fails between a cut and what comes instead: a checkpoint would have had what was not synced."""
+    assert walked(745)["takeovers"] > 1
 
 
 @pytest.mark.soak

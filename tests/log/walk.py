@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable
 
 from tests.log.crash_points import Violation, small
-from tests.log.replicas import Leading, NumberedFiles, content
+from tests.log.replicas import Leading, NumberedFiles, content, promoted
 from tests.log.test_disk_model import BATCHES
 from tests.log.world import State, found_state, same
 from warrenmq.cluster import effects as asked
@@ -389,6 +389,7 @@ class Walk:
         self.starts = 0
         self.lines: list[str] = []
         self.counts = {"takeovers": 0, "snapshots": 0, "commits": 0, "cuts": 0, "judged": 0, "power": 0}
+        self.counts |= {"scanned": 0, "checkpoints": 0, "compactions": 0, "removals": 0}
         self.kept = self.rng.choice((0, 3000, 1 << 30))
         self.streams: dict[int, Stream] = {}
         self.next_stream = 1
@@ -518,7 +519,11 @@ class Walk:
     def judged(self, host: Host, replica: Replica, epoch: int) -> tuple[Log, Recovered]:
         """What a node finds that leads: all that was committed, as it was written; and the state that this left."""
         end, epochs = int(replica.end), replica.epochs.copy()
-        opened = log, recovered = replica.promote(epoch)
+        opened = log, recovered = promoted(replica, epoch)
+        self.counts["scanned"] += replica.scanned
+        self.counts["checkpoints"] += int(replica.warm.maintenance.checkpoints)
+        self.counts["compactions"] += int(replica.warm.maintenance.compactions)
+        self.counts["removals"] += int(replica.warm.maintenance.removed)
         state = found_state(log, recovered)
         state.definitions.pop((KIND, KEY), None)
         expected = self.states.get((epochs.last(), end))
@@ -553,6 +558,9 @@ class Walk:
         elif what < 0.34:
             host.later.step()
             host.carry()
+            if host.replica is not None:
+                self.passing += 1
+                host.replica.maintain(self.passing * 1000, 100)
         elif what < 0.79:
             self.network(host)
         elif what < 0.83:

@@ -2,7 +2,7 @@
 
 Duty: state that more than one of ``commits``, ``outage``, ``maintenance``, ``scrub`` and ``message_reader`` needs, and
 the few operations on it. It knows none of them: each is made with the core and with those parts it uses, and the whole
-is ``log.Log``, which is a core with its parts. Not here: any decision.
+is ``log.Log``, which is a core with its parts (and ``replica.Warm``, on a node that follows). Not here: any decision.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from warrenmq.log.settings import Listener, LogSettings
 
 
 class Core:
-    """A log's shared state. ``Log`` alone is made from it."""
+    """A log's shared state. ``Log`` is made from it, and a follower's ``Warm``, which has no turns."""
 
     def __init__(self, folder: str, files: Files, settings: LogSettings, found: Recovery) -> None:
         self.folder: Final = folder

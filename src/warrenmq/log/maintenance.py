@@ -92,6 +92,10 @@ class Maintenance:
             return int(last.segment), int(last.end)
         return int(self.state.segment), int(self.state.offset)
 
+    def absorb_all(self) -> None:
+        """Everything that is committed."""
+        self._absorb(self.waiting_bytes + 64 * len(self.waiting) + 1)
+
     def _absorb(self, budget: i64) -> i64:
         """Up to this many bytes of changes; what is left of the budget."""
         state = self.state
@@ -495,7 +499,7 @@ class Maintenance:
         """The last checkpoint: a clean stop."""
         self.wait()
         self.compaction = None
-        self._absorb(self.waiting_bytes + 64 * len(self.waiting) + 1)
+        self.absorb_all()
         self.problem = ""
         if self.doubtful is not None:
             self._submit(self.doubtful)

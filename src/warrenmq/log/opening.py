@@ -77,6 +77,19 @@ def lead(folder: str, files: Files, committed: int, epoch: int) -> Recovery:
     return found
 
 
+def look_again(folder: str, files: Files) -> Recovery:
+    """The log of a node that follows, after some of what its start found was cut off: read only, and as it is now."""
+    found = Recovery(folder, files, None)
+    found.limit = 0
+    found.use_marker = False
+    found.follows = True
+    try:
+        found.run()
+    except OSError as error:
+        raise _told(folder, error) from error
+    return found
+
+
 def _locked(folder: str, files: Files) -> int:
     files.make_folder(folder)
     try:

@@ -237,6 +237,11 @@ GROUPS: dict[str, dict[str, LogEvent]] = {
         "cluster.leading": LogEvent(
             "warning", "This node leads from now on.", "Look for what happened to the leader before."
         ),
+        "cluster.scanned": LogEvent(
+            "warning",
+            "A node that begins to lead had to read its whole log first; as a rule it knows it by heart.",
+            "Nothing, if its disk failed shortly before.",
+        ),
         "cluster.leaves": LogEvent(
             "warning",
             "This node no longer leads, or could not go on; it starts anew and follows.",

@@ -103,14 +103,13 @@ class Disk:
 
     def fill(self) -> None:
         """Until nothing fits any more."""
-        with self.ballast.open("wb") as out:
+        with contextlib.suppress(OSError), self.ballast.open("wb") as out:
             left = os.statvfs(self.at)
             with contextlib.suppress(OSError):
                 os.posix_fallocate(out.fileno(), 0, max(1, left.f_bavail * left.f_bsize))
-            with contextlib.suppress(OSError):
-                while True:
-                    out.write(bytes(4096))
-                    out.flush()
+            while True:
+                out.write(bytes(4096))
+                out.flush()
 
     def give_room(self) -> None:
         self.ballast.unlink(missing_ok=True)

@@ -76,6 +76,7 @@ from warrenmq.server.standing import Standing
 from warrenmq.server.web_sockets import WebSockets
 
 TICK = 0.05
+UPKEEP = 5  # milliseconds of a follower's housekeeping in each
 CALL_PATIENCE = 1.0  # seconds until a call of etcd has no answer
 AGAIN = 0.2  # seconds until a write to etcd that was not answered is sent again
 STRANGERS = 64  # connections that have not proven to be a node, at once
@@ -368,6 +369,8 @@ class NodeHost(Host, Owner, Cluster):
             return
         for runner in self._runners:
             runner.stop()
+        if self.replica.scanned:
+            events("cluster").warning("cluster.scanned", seconds=round(time.monotonic() - self._starting_since, 3))
         self.leading = Leading(self, self._opened[0])
         self.keeper.pause = self.ttl / 3
         if not self.leads.done():
@@ -578,6 +581,8 @@ class NodeHost(Host, Owner, Cluster):
                 self.leading.tick(now)
         else:
             self.following.tick(now)
+            if self.leading is None and not self.over.done():
+                self.replica.maintain(int(now * 1000), UPKEEP)
         return TICK
 
     # --- other nodes

@@ -42,6 +42,12 @@ class Ending:
         """A file was begun, and is on the disk."""
         self.parts.setdefault(int(segment), []).append(Part(part, base))
 
+    def forget_before(self, segment: i64) -> None:
+        """A checkpoint has what stands before: it cannot be cut any more."""
+        for number in list(self.parts):
+            if number < segment:
+                del self.parts[number]
+
     def cut(self, end: i64, epoch: i64) -> None:
         """Nothing behind this position is there any more. OSError: not all of it is gone; to be done again."""
         if end >= self.end:

@@ -2,7 +2,8 @@
 
 Duty: what the rules of a cluster ask of a follower's log (``write``, ``sync``, ``cut``, ``committed_to``), in their
 order and one piece of disk work at a time; the node's number; the way from following to leading (``promote``). Not
-here: when any of that is done; bytes on disk, which are ``ending``'s and ``tail``'s.
+here: when any of that is done; bytes on disk, which are ``ending``'s and ``tail``'s; what the batches amount to, which
+is ``warm``'s.
 
 Invariants:
 - A batch is written only at the end of the log, and only when every byte of it checks.
@@ -12,7 +13,7 @@ Invariants:
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import Final, final
 
 from mypy_extensions import i64, mypyc_attr
@@ -26,13 +27,15 @@ from warrenmq.log.log import Log
 from warrenmq.log.manifest import NAME as MANIFEST
 from warrenmq.log.manifest import Manifest, replace
 from warrenmq.log.node import new_node, node_of
-from warrenmq.log.opening import follow, lead
-from warrenmq.log.recovery import Recovered, Recovery
+from warrenmq.log.opening import follow, lead, look_again
+from warrenmq.log.recovery import Recovered, Recovery, Uncommitted
 from warrenmq.log.replica.checked import checked
 from warrenmq.log.replica.ending import Ending
 from warrenmq.log.replica.receiving import Incoming
+from warrenmq.log.replica.warm import FIRST_TASK, Warm, uncommitted
 from warrenmq.log.replica.work import Work
 from warrenmq.log.runner import Runner
+from warrenmq.log.segment import Part
 from warrenmq.log.settings import LogSettings
 from warrenmq.log.shipping import ShippedBatch, offset_of, position, segment_of
 from warrenmq.log.sums import Sums
@@ -72,6 +75,13 @@ class Replica:
         self.tail: Tail = self._new_tail(found.last_segment, found.last_part, found.last_end)
         self.ending: Final = Ending(folder, files, found, self.tail)
         self.sums: Sums = Sums(seed(self.log_id))
+        self.warm: Warm = Warm(folder, files, settings, found)
+        self._found: list[Uncommitted] = found.uncommitted  # in the tables since the start, and not committed
+        self._found_end: i64 = found.end
+        self._ahead: list[Sealed] = []  # written since, and not in the tables
+        self._files: dict[int, list[Part]] = {}  # that the last segments consist of
+        self._stale: bool = False  # what the start found was cut: the tables have to be made anew
+        self._told: i64 = 0  # committed, by the leader's word
         self._ends: list[int] = [int(self.kept)]  # of the batches that may be cut off, and before them
         for batch in found.uncommitted:
             self._ends.append(int(batch.position))
@@ -82,6 +92,8 @@ class Replica:
         self._owed: i64 = -1  # a cut that the disk has not done
         self.problem: str = ""  # why the disk failed, until the log is cut
         self.over: bool = False
+        self.scanned: bool = False  # its node leads, and had to read all segments first
+        self._note_files()
 
     def _new_tail(self, segment: i64, part: i64, end: i64) -> Tail:
         tail = Tail(self.folder, self.files, self.log_id, segment, part, end)
@@ -106,6 +118,7 @@ class Replica:
         self.listener = listener
         self.committer = committer
         self.worker = worker
+        self.warm.worker = worker
 
     # --- what the rules ask for
 
@@ -124,6 +137,7 @@ class Replica:
         self.tail.give_up()
         self.tail = self._new_tail(0, 0, 0)
         self.ending.begin_anew(self.tail)
+        self._look_again()
 
     def write(self, batch: ShippedBatch) -> None:
         """A batch at the log's end. LogError: it belongs elsewhere, or does not check."""
@@ -133,7 +147,9 @@ class Replica:
         follows = batch.follows == self.end and batch.offset == (offset_of(self.end) if same else 0)
         if not follows or batch.end() <= self.end or batch.epoch < self.epochs.last():
             raise LogError(f"the batch at {batch.segment}, {batch.offset} does not follow {self.end:#x}")
-        self._written.append(checked(self.sums, seed(self.log_id), batch))
+        sealed = checked(self.sums, seed(self.log_id), batch)
+        self._written.append(sealed)
+        self._ahead.append(sealed)
         self.epochs.wrote(int(batch.epoch), int(batch.follows))
         self.end = batch.end()
         self._ends.append(int(self.end))
@@ -157,6 +173,9 @@ class Replica:
         del self._ends[left:]
         while self._written and position(self._written[-1].segment, self._written[-1].at) >= end:
             self._written.pop()
+        while self._ahead and position(self._ahead[-1].segment, self._ahead[-1].at) >= end:
+            self._ahead.pop()
+        self._stale = self._stale or end < self._found_end
         self.end = end
         self.epochs.cut(int(end))
         self.problem = ""
@@ -165,9 +184,82 @@ class Replica:
 
     def committed_to(self, reached: i64) -> None:
         """The leader says so; it counts as far as this disk has it."""
-        reached = min(reached, self.ending.end, self.end)
+        self._told = max(self._told, reached)
+        reached = min(self._told, self._on_disk(), self.end)
         if reached > self.committed:
             self.committed = reached
+        if not self._stale:
+            self._take_in()
+
+    def _on_disk(self) -> i64:
+        """Up to here this disk has what the log has: what is still to be cut there is something else."""
+        end = self.ending.end
+        if self._owed >= 0:
+            end = min(end, self._owed)
+        for cut, _, _ in self._orders:
+            if cut >= 0:
+                end = min(end, i64(cut))
+        return end
+
+    def _take_in(self) -> None:
+        """What is committed goes into the tables, and may go into the next checkpoint."""
+        count = 0
+        for batch in self._found:
+            if batch.position > self.committed:
+                break
+            self.warm.maintenance.committed(batch.number, batch.segment, batch.offset, batch.changes)
+            count += 1
+        del self._found[:count]
+        count = 0
+        for sealed in self._ahead:
+            if position(sealed.segment, sealed.at + sealed.size()) > self.committed:
+                break
+            self.warm.takes(sealed)
+            self.warm.maintenance.committed(sealed.number, sealed.segment, sealed.at + sealed.size(), sealed.changes)
+            count += 1
+        del self._ahead[:count]
+        self.warm.files_are(self._files)
+
+    def _note_files(self) -> None:
+        """Which files the last segments consist of; nothing is being written."""
+        self._files = {}
+        for number, parts in self.ending.parts.items():
+            self._files[number] = parts[:]
+
+    def _try_to_look_again(self) -> None:
+        try:
+            self._look_again()
+        except LogError:
+            pass  # a disk that fails: a node that leads looks once more
+
+    def _look_again(self) -> None:
+        """The tables anew, from what the disk has now."""
+        self.warm.close()
+        found = look_again(self.folder, self.files)
+        self.warm = Warm(self.folder, self.files, self.settings, found)
+        self.warm.worker = self.worker
+        self._found = found.uncommitted
+        self._found_end = found.end
+        while self._ahead and position(self._ahead[0].segment, self._ahead[0].at) < found.end:
+            del self._ahead[0]
+        self._stale = False
+        for cut, _, _ in self._orders:
+            self._stale = self._stale or 0 <= cut < self._found_end
+
+    def maintain(self, now_ms: i64, budget_ms: i64) -> bool:
+        """Some housekeeping of what is committed. True when there is more to do."""
+        if self._stale or self.over:
+            return False
+        more = self.warm.maintain(now_ms, budget_ms)
+        self._checkpointed()
+        return more
+
+    def _checkpointed(self) -> None:
+        manifest = self.warm.maintenance.manifest
+        if manifest.segment > 0 and position(manifest.segment, manifest.offset) > self.kept:
+            self.kept = position(manifest.segment, manifest.offset)
+            del self._ends[: bisect_left(self._ends, int(self.kept))]
+            self.ending.forget_before(manifest.segment)
 
     # --- the disk
 
@@ -185,12 +277,20 @@ class Replica:
 
     def done(self, number: int) -> None:
         """A runner's task is over (posted by its thread, or called at once)."""
+        if number >= FIRST_TASK:
+            self.warm.done(number)
+            self._checkpointed()
+            return
         work = self._work
         if work is None or work.number != number:
             return
         self._work = None
         if work.is_cut:
             self._owed = -1
+            if self._stale:
+                self._try_to_look_again()
+        self._note_files()
+        self.committed_to(self._told)
         if work.error:
             self._orders = []
             self._written = []
@@ -216,6 +316,7 @@ class Replica:
         while self._work is not None:
             self.committer.wait()
             self.done(int(self._work.number))
+        self.warm.wait()
 
     # --- the end of following
 
@@ -227,13 +328,28 @@ class Replica:
         self._finish()
         if self.ending.end != self.end:
             raise LogError(f"{self.folder}: {self.problem}: leading needs a disk that works")
+        found = self._known()
         self._end()
         try:
-            found = lead(self.folder, self.files, self.committed, epoch)
+            if found is None:
+                self.scanned = True
+                found = lead(self.folder, self.files, self.committed, epoch)
         except BaseException:
             self.files.close(self.lock)
             raise
+        found.recovered.epoch = epoch
         return Log(self.folder, self.files, self.settings, self.lock, found), found.recovered
+
+    def _known(self) -> Recovery | None:
+        """All that a scan would find, without one. None: only a scan knows."""
+        if self._stale:
+            return None
+        left = self._found[:]
+        for sealed in self._ahead:
+            self.warm.takes(sealed)
+            left.append(uncommitted(sealed))
+        self.warm.files_are(self._files)
+        return self.warm.found(self.tail, self.end, self.committed, self.epochs, left)
 
     def receive(self) -> Incoming:
         """Where a snapshot may arrive. LogError: there is a log already."""
@@ -263,3 +379,4 @@ class Replica:
         self.committer.stop()
         self.worker.stop()
         self.tail.close()
+        self.warm.reader.close()
