@@ -2,8 +2,9 @@
 
 Sections: flow (all scenarios beside RabbitMQ), shapes (TLS, streams, kinds of queues, great numbers, likewise), floors
 (what a line can cost at least), growth, overload, stalls (attacks), consoles (ten of them), delayed, cores, journal,
-spark, pipeline (audit and what-if over journals); all of them when none is named. Each leaves its raw figures in
-bench/results/, and the page is written from all that is there: sections may be measured on different days, and say so.
+cluster (several nodes), spark, pipeline (audit and what-if over journals); all of them when none is named. Each leaves
+its raw figures in bench/results/, and the page is written from all that is there: sections may be measured on different
+days, and say so.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from bench import (
     bulk_attacks,
+    cluster,
     consoles,
     cores,
     delayed,
@@ -47,6 +49,7 @@ def main() -> None:
         "delayed": lambda: delayed.measure(int(10_000_000 * options.scale), 10_000, 20),
         "cores": lambda: cores.measure(options.reps),
         "journal": lambda: journal.measure(options.reps),
+        "cluster": lambda: cluster.measure(options.scale, options.reps, not options.no_rabbitmq),
         "spark": lambda: spark(options, only),
         "pipeline": lambda: pipeline(options, only),
     }

@@ -275,6 +275,63 @@ def journal(figures: Record, record: Record, folder: Path) -> list[str]:
     return lines
 
 
+def cluster(figures: Record, record: Record, folder: Path) -> list[str]:
+    lines = [
+        "## Several nodes",
+        "",
+        f"{measured(record)} All nodes share its disk and its cores: CPU and ratios can be trusted, messages a second"
+        " and confirms say less of machines of their own. What it is: [cluster.md](cluster.md).",
+        "",
+    ]
+    runs = figures["flows"]
+    alone = {one["scenario"]: one for one in reversed(runs) if one["nodes"] == 1}
+    rows = []
+    for scenario in alone:
+        for nodes in (1, 2, 3):
+            some = [one for one in runs if one["scenario"] == scenario and one["nodes"] == nodes]
+            before = [one for one in runs if one["scenario"] == scenario and one["nodes"] == 1]
+            pairs = list(zip(some, before, strict=True))
+            rows.append(
+                [
+                    f"`{scenario}`, {nodes} {'node' if nodes == 1 else 'nodes'}",
+                    spread([one["leader"] for one in some]),
+                    f"{statistics.median(one['leader'] / base['leader'] for one, base in pairs if base['leader']):.2f}",
+                    spread([one["follower"] / one["leader"] for one in some if one["leader"]]) if nodes > 1 else "–",
+                    f"{statistics.median(one['rate'] / base['rate'] for one, base in pairs):.2f}",
+                    spread([one["p50_ms"] for one in some if one["p50_ms"] is not None]),
+                ]
+            )
+    head = [
+        "scenario",
+        "leader, CPU s/M",
+        "of one node's (goals 1.25, 1.45)",
+        "each follower, of the leader's (goal 0.6)",
+    ]
+    lines += table([*head, "rate, of one node's (goal 0.8)", "confirm p50, ms (goal 2.5 x, one follower)"], rows)
+    ttl, ack = figures["ttl"], figures["ack_timeout"]
+    goals = {"leader killed": 1.0, "leader silent": ttl + 1, "follower killed": ack + 0.2, "follower silent": ack + 0.2}
+    rows = [[what, *_longest(seconds), f"{goals[what]:g}"] for what, seconds in figures["gaps"].items()]
+    waiting = figures["backlog"]
+    rows.append([f"leader killed, {waiting['megabytes']:,.0f} MB waiting", *_longest(waiting["seconds"]), "1"])
+    if "rabbitmq" in figures:
+        rows.append(["RabbitMQ: the quorum queue's node killed", *_longest(figures["rabbitmq"]["gaps"]), "–"])
+    lines += table(["no confirm for", "times", "p50, s", "longest, s", "goal, s"], rows)
+    back = figures["catch_up"]
+    lines += [f"A follower caught up {back['megabytes']:,.0f} MB at {back['per_second']:,.0f} MB/s (goal: 100).", ""]
+    if "rabbitmq" in figures:
+        three = [one["leader"] + 2 * one["follower"] for one in runs if one["scenario"] == "b" and one["nodes"] == 3]
+        lines += [
+            f"CPU seconds per million confirmed messages, three nodes together: Warren {spread(three, 1)}, a quorum"
+            f" queue of RabbitMQ {spread(figures['rabbitmq']['cpu'], 1)}.",
+            "",
+        ]
+    return lines
+
+
+def _longest(seconds: list[float]) -> list[str]:
+    return [str(len(seconds)), f"{statistics.median(seconds):.2f}", f"{max(seconds):.2f}"]
+
+
 def spark(figures: Record, record: Record, folder: Path) -> list[str]:
     lines = ["## Spark", "", f"{measured(record)} Spark {figures['spark']}, `local[2]`, 100 B bodies.", ""]
     rows = [
@@ -362,6 +419,7 @@ SECTIONS: dict[str, Callable[[Record, Record, Path], list[str]]] = {
     "delayed": delayed,
     "cores": cores,
     "journal": journal,
+    "cluster": cluster,
     "spark": spark,
     "pipeline": pipeline,
 }
