@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import warrenmq
+from tests.support.sources import statements, tree_of
 from warrenmq.broker.channel.states import (
     CHANNEL,
     CHANNEL_CLOSED,
@@ -127,12 +128,12 @@ def test_a_state_is_set_nowhere_but_where_it_is_checked() -> None:
     """An assignment to ``state`` stands in ``__init__`` or in ``enter``."""
     found: list[str] = []
     for path in [*(SOURCES / "broker").rglob("*.py"), *(SOURCES / "http").rglob("*.py")]:
-        for function in ast.walk(ast.parse(path.read_text())):
+        for function in statements(tree_of(path)):
             if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             if function.name in ("__init__", "enter"):
                 continue
-            for node in ast.walk(function):
+            for node in statements(function):
                 targets = node.targets if isinstance(node, ast.Assign) else []
                 for target in targets:
                     if isinstance(target, ast.Attribute) and target.attr == "state":

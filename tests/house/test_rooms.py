@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import warrenmq.broker
+from tests.support.sources import statements, tree_of
 from warrenmq.testing.core import Core
 
 pytestmark = pytest.mark.pure
@@ -136,7 +137,7 @@ def imports() -> dict[str, set[str]]:
     known = modules()
     found: dict[str, set[str]] = {name: set() for name in known}
     for name, path in known.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in statements(tree_of(path)):
             if isinstance(node, ast.ImportFrom) and node.module is not None and f"{node.module}.".startswith(PREFIX):
                 base = f"{node.module}."[len(PREFIX) :]
                 for alias in node.names:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import warrenmq
+from tests.support.sources import statements, tree_of
 
 pytestmark = pytest.mark.pure
 
@@ -34,8 +35,8 @@ GENERATED = {"_compiled.py"}
 @functools.cache
 def sources() -> list[tuple[str, str, ast.Module]]:
     """The place, the text and the tree of each module."""
-    texts = [(path.relative_to(ROOT).as_posix(), path.read_text()) for path in sorted(ROOT.rglob("*.py"))]
-    return [(place, text, ast.parse(text)) for place, text in texts]
+    paths = sorted(ROOT.rglob("*.py"))
+    return [(path.relative_to(ROOT).as_posix(), path.read_text(), tree_of(path)) for path in paths]
 
 
 @functools.cache
@@ -43,15 +44,16 @@ def classes() -> dict[str, str]:
     """The docstring of each public class, by its place."""
     found = {}
     for place, _, tree in sources():
-        for node in ast.walk(tree):
+        for node in statements(tree):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[f"{place}:{node.lineno} {node.name}"] = ast.get_docstring(node) or ""
     return found
 
 
 def docstrings(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+    yield ast.get_docstring(tree) or ""
+    for node in statements(tree):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             yield ast.get_docstring(node) or ""
 
 

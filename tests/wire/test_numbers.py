@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import functools
+import re
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import warrenmq
+from tests.support.sources import tree_of
 from warrenmq.wire import constants, replies
 from warrenmq.wire.methods import PUBLISH, SPECS, SPECS_BY_NAME, method_payload, refused_publish
 
@@ -27,6 +28,7 @@ CODES = {
     "shut": 0,
     "basic_return": 1,
 }
+WORDS = ("reply_code", "class_id", "method_id")
 IDS = {"AmqpError": (2, 3), "command_while_committing": (0, 1), "unknown_tag": (1,)}
 
 
@@ -61,31 +63,29 @@ def test_every_reply_code_has_a_name_and_a_row() -> None:
     assert {code: reply.name for code, reply in replies.REPLIES.items()} == {**named, 200: "REPLY_SUCCESS"}
 
 
-@functools.cache
-def sources() -> dict[str, list[ast.AST]]:
-    """Every node of every module."""
-    paths = sorted(SOURCES.rglob("*.py"))
-    return {path.relative_to(SOURCES).as_posix(): list(ast.walk(ast.parse(path.read_text()))) for path in paths}
+def nodes(wanted: str) -> Iterator[tuple[str, ast.AST]]:
+    """Every node, with its place, of the modules in whose text the pattern is found."""
+    pattern = re.compile(wanted)
+    for path in sorted(SOURCES.rglob("*.py")):
+        if pattern.search(path.read_text()):
+            for node in ast.walk(tree_of(path)):
+                yield path.relative_to(SOURCES).as_posix(), node
 
 
 def test_a_reply_code_that_cannot_be_a_status_of_http_stands_nowhere_but_in_the_table() -> None:
     codes = set(replies.REPLIES) - {status.value for status in HTTPStatus}
     assert {replies.NO_ROUTE, replies.CONNECTION_FORCED} <= codes
     found: list[str] = []
-    for path, nodes in sources().items():
-        if path == "wire/replies.py":
-            continue
-        for node in nodes:
-            if isinstance(node, ast.Constant) and type(node.value) is int and node.value in codes:
-                found.append(f"{path}:{node.lineno}: {node.value}")
-    assert found == []
+    for path, node in nodes(rf"\b({'|'.join(map(str, codes))})\b"):
+        if isinstance(node, ast.Constant) and type(node.value) is int and node.value in codes:
+            found.append(f"{path}:{node.lineno}: {node.value}")
+    assert [place for place in found if not place.startswith("wire/replies.py:")] == []
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
-    for path, nodes in sources().items():
-        for node in nodes:
-            if isinstance(node, ast.Call):
-                yield f"{path}:{node.lineno}", node
+    for path, node in nodes("|".join([*CODES, *IDS, *WORDS])):
+        if isinstance(node, ast.Call):
+            yield f"{path}:{node.lineno}", node
 
 
 def number(node: ast.expr) -> bool:
@@ -99,6 +99,6 @@ def test_nobody_writes_a_reply_code_or_a_method_id_as_a_number() -> None:
         places = [CODES[name]] if name in CODES else []
         places += IDS.get(name, ())
         arguments = [call.args[place] for place in places if place < len(call.args)]
-        arguments += [word.value for word in call.keywords if word.arg in ("reply_code", "class_id", "method_id")]
+        arguments += [word.value for word in call.keywords if word.arg in WORDS]
         found += [f"{where}: {ast.unparse(call)}" for argument in arguments if number(argument)]
     assert found == []
