@@ -7,11 +7,13 @@ it is due, as the plug-in does.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from warrenmq.http.figures.flow import Flow
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.content import Properties
@@ -94,6 +96,14 @@ def test_a_publish_that_finds_no_queue_counts_as_unroutable(core: Core, way: Way
     assert counted(core, "x") == (1, 0, 1)
 
 
+def test_of_what_finds_no_queue_it_is_counted_how_many_went_back_to_their_publisher(core: Core) -> None:
+    client = core.client()
+    for mandatory in (True, False, True):
+        client.publish("x", "elsewhere", mandatory=mandatory)
+    assert counted(core, "x") == (3, 0, 3)
+    assert core.broker.vhosts["/"].exchanges["x"].messages_returned == 2
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_publish_like_the_one_before_counts_too(core: Core, way: Way) -> None:
     """The second one starts behind the stages whose result is remembered."""
@@ -103,6 +113,20 @@ def test_a_publish_like_the_one_before_counts_too(core: Core, way: Way) -> None:
     plain(client, "x", "k")
     plain(client, "x", "k")
     assert counted(core, "x") == (4, 8, 0)
+
+
+def steps(core: Core) -> dict[tuple[str, str], int]:
+    """How many messages took each step, from where to where."""
+    flow = asyncio.run(Flow().of(core.broker, core.broker.vhosts["/"]))
+    return {(step.source, step.to): count for step, count in flow.counts.items()}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_publish_counts_once_on_each_step_of_its_way(core: Core, way: Way) -> None:
+    for _ in range(2):
+        way(core.client(), "x", "k")
+    way(core.client(), "x", "elsewhere")
+    assert steps(core) == {("x", "one"): 2, ("x", "two"): 2}
 
 
 def test_a_transaction_counts_when_it_commits_and_not_when_it_is_rolled_back(core: Core) -> None:
