@@ -1,16 +1,12 @@
-"""What the samples of counters take of memory and of CPU: `python -m bench.samples` for 10,000 queues with messages."""
+"""What the samples of counters take of memory: `python -m bench.samples` for 10,000 queues that had messages."""
 
 from __future__ import annotations
 
 import argparse
 import gc
-import time
 from pathlib import Path
 
-from warrenmq.client import Connection, Properties
 from warrenmq.http.figures.history import BASIC, COLUMNS, TICK, History
-from warrenmq.http.figures.sampler import Sampler
-from warrenmq.testing import Broker
 
 FIRST = 1_000_000  # the tick that it begins with
 MINUTE = 60 // TICK
@@ -38,39 +34,6 @@ def filled(queues: int, busy: bool) -> float:
     return (resident() - before) / queues
 
 
-def rounds(queues: int, count: int = 5) -> tuple[float, int, float]:
-    """Of a round over as many queues with a message each: seconds of CPU, slices, seconds of CPU of the longest one."""
-    now = float(FIRST * TICK)
-    with Broker() as broker, Connection(broker.url) as connection:
-        channel = connection.channel()
-        for number in range(queues):
-            channel.queue_declare(f"queue-{number}")
-        for number in range(queues):
-            channel.basic_publish("", f"queue-{number}", b"x", Properties())
-        channel.queue_declare("queue-0", passive=True)  # all has come
-        sampler = Sampler(broker.server, History(), lambda: now)
-
-        def slices() -> list[float]:
-            took: list[float] = []
-            look = sampler.look()
-            while True:
-                begun = time.thread_time()
-                try:
-                    look.send(None)
-                except StopIteration:
-                    return took
-                finally:
-                    took.append(time.thread_time() - begun)
-
-        broker.call(slices)  # which makes what is kept
-        found = []
-        for _ in range(count):
-            now += TICK
-            found.append(broker.call(slices))
-    best = min(found, key=sum)
-    return sum(best), len(best), max(best)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queues", type=int, default=10_000)
@@ -78,13 +41,6 @@ def main() -> None:
     for busy, what in ((False, "idle"), (True, "changing at every sample")):
         each = filled(queues, busy)
         print(f"{queues:,} queues, {what}: {each:,.0f} bytes each, {each * queues / 1e6:,.1f} MB")
-    seconds, slices, longest = rounds(queues)
-    each = seconds / queues * 1e6
-    share = seconds / TICK * 100
-    print(
-        f"a round over {queues:,} queues, every {TICK} s: {each:.1f} µs of CPU each, {share:.1f} % of a core, "
-        f"{slices:,} slices, the longest {longest * 1e3:.1f} ms"
-    )
 
 
 if __name__ == "__main__":

@@ -123,35 +123,3 @@ def users_of(asked: RunningBroker, path: str, user: str) -> list[str]:
     status, found = asked.http("GET", path, user=user)
     assert status == 200 and isinstance(found, list)
     return sorted(str(one.get("user")) for one in found)
-
-
-#: what is asked, what comes; the last word of a refusal is RabbitMQ's reason
-LINE_FEEDS = [
-    ("PUT", "/vhosts/b-v%0Aw", {}, 201),
-    ("GET", "/vhosts/b-v%0Aw", None, 200),
-    ("PUT", "/permissions/b-v%0Aw/guest", beside.ALL, 204),
-    ("PUT", "/queues/b-v%0Aw/a%0D%0Ab", {}, 201),  # a queue has it not: a client's declare takes it out of the name
-    ("GET", "/queues/b-v%0Aw/a%0D%0Ab", None, 404),
-    ("GET", "/queues/b-v%0Aw/ab", None, 200),
-    ("DELETE", "/queues/b-v%0Aw/a%0D%0Ab", None, 404),
-    ("PUT", "/exchanges/b-v%0Aw/e%0A", {"type": "fanout"}, 201),
-    ("GET", "/exchanges/b-v%0Aw/e", None, 200),
-    ("POST", "/bindings/b-v%0Aw/e/e%0A/q/a%0Ab", {"routing_key": "k%0A", "arguments": {}}, 201),
-    ("POST", "/exchanges/b-v%0Aw/e%0A/publish", beside.MESSAGE, 400),
-    ("PUT", "/users/b-u%0Aw", {"password": "x", "tags": ""}, 201),
-    ("GET", "/users/b-u%0Aw", None, 200),
-    ("PUT", "/policies/b-v%0Aw/p%0Aq", beside.POLICY, 201),
-    ("GET", "/policies/b-v%0Aw/p%0Aq", None, 200),
-    ("DELETE", "/connections/a%0Ab", None, 404),
-    ("DELETE", "/users/b-u%0Aw", None, 204),
-    ("DELETE", "/vhosts/b-v%0Aw", None, 204),
-]
-
-
-def test_a_name_with_a_line_feed_is_found_in_a_path_and_queues_and_exchanges_have_none(broker: RunningBroker) -> None:
-    wrong = []
-    for method, path, body, expected in LINE_FEEDS:
-        status, said = broker.http(method, f"/api{path}", body)
-        if status != expected or not (status < 400 or (isinstance(said, dict) and "reason" in said)):
-            wrong.append((method, path, status, said))
-    assert wrong == []

@@ -19,7 +19,6 @@ from starlette.routing import Route
 
 from warrenmq.broker.access.access import Refused, User
 from warrenmq.http import auth, names, probes
-from warrenmq.http.below import VERBS, Below
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.console import cookie
 from warrenmq.http.console.routes import routes as console_routes
@@ -29,13 +28,14 @@ from warrenmq.http.endpoint import Call, Endpoint, Json, NoContent
 from warrenmq.http.errors import ApiError, bad_request, not_found, of_amqp
 from warrenmq.http.listing import plain_list
 from warrenmq.http.metrics.routes import routes as metrics_routes
-from warrenmq.http.node.cluster import routes as cluster_routes
+from warrenmq.http.node import cluster
 from warrenmq.http.protocol import origin
 from warrenmq.http.protocol.headers import SafeHeaders
 from warrenmq.http.table import ENDPOINTS
 from warrenmq.wire.replies import AmqpError
 
 NO_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
+VERBS = ["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS"]
 
 
 def create_app(bridge: Bridge) -> Starlette:
@@ -47,10 +47,10 @@ def create_app(bridge: Bridge) -> Starlette:
             Route("/healthz", api.healthz, methods=["GET"]),
             Route("/readyz", api.readyz, methods=["GET"]),
             *metrics_routes(bridge),
-            *cluster_routes(bridge.standing),
+            *cluster.routes(bridge.standing),
             Route("/api/openapi.json", api.openapi, methods=["GET"]),
             Route("/api", api.dispatch, methods=VERBS),
-            Below("/api/", api.dispatch),
+            Route("/api/{rest:path}", api.dispatch, methods=VERBS),
         ],
         middleware=[Middleware(SafeHeaders)],
     )
@@ -130,6 +130,9 @@ class Api:
     async def look(self, user: User, path: str, behalf: Request) -> tuple[int, bytes]:
         """Status and JSON of a GET by this user who has logged in with another request; nothing is changed by it."""
         place, _, query = path.partition("?")
+        if place == cluster.PATH:  # it has no endpoint
+            standing = cluster.answer(self._bridge.standing())
+            return standing.status_code, bytes(standing.body)
         raw = f"/api{place}".encode("ascii", "replace")
         scope = {**behalf.scope, "method": "GET", "path": raw.decode(), "raw_path": raw, "query_string": query.encode()}
         request = Request(scope)

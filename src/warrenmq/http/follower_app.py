@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from warrenmq.http import probes
-from warrenmq.http.below import VERBS, Below
+from warrenmq.http.app import VERBS
 from warrenmq.http.endpoint import Json
 from warrenmq.http.metrics.cluster import page
 from warrenmq.http.node.cluster import routes, to_leader
@@ -40,8 +40,8 @@ def everything(settings: Settings, standing: Look) -> Starlette:
         *_metrics(settings, standing),
         *routes(standing),
         Route("/api", elsewhere, methods=VERBS),
-        Below("/api/", elsewhere),
-        Below("/", elsewhere_for_people),  # /readyz too: no client is taken here
+        Route("/api/{rest:path}", elsewhere, methods=VERBS),
+        Route("/{rest:path}", elsewhere_for_people, methods=VERBS),  # /readyz too: no client is taken here
     )
 
 

@@ -63,14 +63,14 @@ class Level:
         self._first = 0  # before the first row; nothing is known of earlier places
         self._rows: array[int] | None = None  # places since the row before, then the difference of each value
 
-    def put(self, place: int, values: array[int], keep: int) -> None:
-        """What they are at this place; those of more than ``keep`` places ago are forgotten. The values are kept."""
+    def put(self, place: int, values: Sequence[int], keep: int) -> None:
+        """What they are at this place; those of more than ``keep`` places ago are forgotten."""
         newest = self.newest
         if newest is None:
-            self.newest = values
+            self.newest = array("q", values)
             self._place = self._first = place
             return
-        if newest != values and place > self._place:
+        if list(newest) != list(values) and place > self._place:
             row = [place - self._place, *(now - then for now, then in zip(values, newest, strict=True))]
             rows = array("i") if self._rows is None else self._rows
             try:
@@ -80,10 +80,9 @@ class Level:
                 rows = array("q", rows)
                 rows.extend(row)
             self._rows = rows
-            self.newest = values
+            self.newest = array("q", values)
             self._place = place
-        if self._rows is not None:
-            self._forget(place - keep)
+        self._forget(place - keep)
 
     def _forget(self, before: int) -> None:
         rows = self._rows
@@ -128,18 +127,15 @@ class Track:
     def __init__(self, levels: int) -> None:
         self.levels = tuple(Level() for _ in range(levels))
 
-    def fell(self, values: array[int], first: int, last: int) -> bool:
+    def fell(self, values: Sequence[int], first: int, last: int) -> bool:
         """Is a counter less than it was? Then it is another object, of the same name."""
         newest = self.levels[0].newest
-        if newest is None or newest == values:  # mostly: nothing happened
-            return False
-        return any(values[place] < newest[place] for place in range(first, last))
+        return newest is not None and any(values[place] < newest[place] for place in range(first, last))
 
     def octets(self) -> int:
         return 72 + sum(level.octets() for level in self.levels)
 
 
-Due = list[tuple[int, int, int]]  # the number of a level, the place in it, how many places are kept
 Tracks = dict[str, dict[str, dict[str, Track]]]  # kind, vhost ("" where there is none), name
 
 
@@ -149,8 +145,6 @@ class History:
     def __init__(self) -> None:
         self._tracks: Tracks = {}
         self._coming: Tracks = {}
-        self._due: dict[str, Due] = {}  # by kind,
-        self._due_then = 0, 0  # at this tick, when the one before was that
         self.tick = 0  # of the last samples
         self.before = 0  # of those before them
 
@@ -161,29 +155,16 @@ class History:
 
     def put(self, tick: int, kind: str, vhost: str, name: str, values: Sequence[int]) -> None:
         """One of the samples of this tick, which is later than those before; complete when ``done`` is called."""
-        found = array("q", values)  # one for all levels that it goes to
         track = self.find(kind, vhost, name)
-        if track is None or track.fell(found, FIRST_COUNTER.get(kind, 0), LAST_COUNTER.get(kind, len(found))):
-            if not any(found):
+        if track is None or track.fell(values, FIRST_COUNTER.get(kind, 0), LAST_COUNTER.get(kind, len(values))):
+            if not any(values):
                 return
             track = Track(len(levels_of(kind)))
-        for number, place, keep in self._due_at(tick, kind):
-            track.levels[number].put(place, found, keep)
+        for level, (step, keep) in zip(track.levels, levels_of(kind), strict=True):
+            ticks = step // TICK
+            if tick % ticks == 0 or (self.tick and tick // ticks != self.tick // ticks):
+                level.put(tick // ticks, values, keep // step)
         self._coming.setdefault(kind, {}).setdefault(vhost, {})[name] = track
-
-    def _due_at(self, tick: int, kind: str) -> Due:
-        """The levels that this tick's samples go to: found once for all objects of a kind."""
-        at = tick, self.tick
-        if self._due_then != at:
-            self._due_then, self._due = at, {}
-        due = self._due.get(kind)
-        if due is None:
-            due = self._due[kind] = []
-            for number, (step, keep) in enumerate(levels_of(kind)):
-                ticks = step // TICK
-                if tick % ticks == 0 or (self.tick and tick // ticks != self.tick // ticks):
-                    due.append((number, tick // ticks, keep // step))
-        return due
 
     def done(self, tick: int) -> None:
         """All there is was sampled: what is gone is forgotten."""

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.queue.queue import Queue
-from warrenmq.broker.services.deliveries import Deliveries
 from warrenmq.http.figures.history import CHURN, DELIVERIES, DISK, MESSAGES, OCTETS, PUBLISHING, TICK, History
 from warrenmq.http.figures.machine import free_disk, open_files, resident_memory
 from warrenmq.http.figures.stats import add, deliveries, exchange_counters, past_counters, publishing
@@ -82,30 +81,32 @@ class Sampler:
 
     async def _vhost(self, tick: int, vhost: VHost, queues: list[Queue], sums: dict[str, int], pacer: Pacer) -> None:
         history = self._history
-        waiting = held = 0
-        taken_by_all = Deliveries()
         for queue in queues:
             # else it never had a message
             if queue.next_position > 1 or queue.deliveries.fetched_nothing or queue.counters.turned_away:
-                taken_by_all.add(queue.deliveries)
+                ready, unacked = int(queue.ready), int(queue.unacked)
+                messages = ready + unacked + queue.letters_waiting()[0]
+                taken, routed = deliveries(queue.deliveries), int(queue.counters.routed())
                 if not queue.gone:
-                    ready, unacked = queue.ready, queue.unacked
-                    messages = ready + unacked + queue.letters_waiting()[0]
-                    values = (messages, ready, unacked, queue.counters.routed(), *handed_out(queue.deliveries))
+                    values = [
+                        messages,
+                        ready,
+                        unacked,
+                        routed,
+                        *(taken[name] for name in DELIVERIES),
+                    ]
                     history.put(tick, "queue", vhost.name, queue.name.name, values)
-                    waiting += ready
-                    held += unacked
+                    add(sums, dict(zip(MESSAGES, (ready + unacked, ready, unacked), strict=True)))
+                add(sums, taken)
             await pacer.breathe()
-        add(sums, dict(zip(MESSAGES, (waiting + held, waiting, held), strict=True)))
-        add(sums, deliveries(taken_by_all))
         for exchange in list(vhost.exchanges.values()):
             counted = exchange_counters(exchange)
             if counted:
                 both = counted.get("publish_in", 0), counted.get("publish_out", 0)
                 history.put(tick, "exchange", vhost.name, exchange.name.name, both)
             await pacer.breathe()
-        shown = [sums.get(name, 0) for name in (*MESSAGES, *PUBLISHING, *DELIVERIES, *OCTETS)]
-        history.put(tick, "vhost", "", vhost.name, shown)
+        values = [sums.get(name, 0) for name in (*MESSAGES, *PUBLISHING, *DELIVERIES, *OCTETS)]
+        history.put(tick, "vhost", "", vhost.name, values)
 
     def _node(self, tick: int, broker: Broker) -> None:
         alarms = broker.services.pressure.alarms
@@ -114,14 +115,6 @@ class Sampler:
         counted = churn(broker) | disk(broker)
         values = [*(counted[name] for name in (*CHURN, *DISK)), open_files(), len(broker.connections), used, free]
         self._history.put(tick, "node", "", broker.node.name, values)
-
-
-def handed_out(found: Deliveries) -> tuple[int, ...]:
-    """In the order of DELIVERIES; asked of every queue at every sample, so it makes nothing but this."""
-    return (
-        *(found.delivered, found.delivered_no_ack, found.fetched, found.fetched_no_ack, found.all()),
-        *(found.redelivered, found.fetched_nothing, found.acked),
-    )
 
 
 def churn(broker: Broker) -> dict[str, int]:

@@ -17,14 +17,12 @@ from warrenmq.http.endpoint import Json
 from warrenmq.server.standing import NodeStanding, Standing
 
 NO_CLUSTER = "this broker is no cluster"
+PATH = "/cluster"
 
 
 def routes(standing: Callable[[], Standing | None]) -> list[Route]:
     async def cluster(_: Request) -> Response:
-        found = standing()
-        if found is None:
-            return Json({"error": "not_found", "reason": NO_CLUSTER}, status_code=404)
-        return Json(shown(found))
+        return answer(standing())
 
     async def leader(_: Request) -> Response:
         found = standing()
@@ -35,9 +33,16 @@ def routes(standing: Callable[[], Standing | None]) -> list[Route]:
         return Json({"status": "failed", "reason": found.why_not_leader()}, status_code=503, headers=to_leader(found))
 
     return [
-        Route("/api/cluster", cluster, methods=["GET"]),
+        Route(f"/api{PATH}", cluster, methods=["GET"]),
         Route("/api/health/checks/leader", leader, methods=["GET"]),
     ]
+
+
+def answer(found: Standing | None) -> Json:
+    """What ``GET /api/cluster`` says."""
+    if found is None:
+        return Json({"error": "not_found", "reason": NO_CLUSTER}, status_code=404)
+    return Json(shown(found))
 
 
 def to_leader(standing: Standing) -> dict[str, str]:

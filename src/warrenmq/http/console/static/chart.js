@@ -2,6 +2,7 @@
 import { call } from "./api.js";
 import { html, useEffect, useRef, useState } from "./html.js";
 import { short } from "./format.js";
+import { setQuery } from "./router.js";
 import { Store, useStore } from "./store.js";
 import uPlot from "./vendor/uplot.js";
 
@@ -12,6 +13,17 @@ import uPlot from "./vendor/uplot.js";
 export const RANGES = /** @type {Record<string, [number, number]>} */ ({
   "10m": [600, 5], "1h": [3600, 60], "8h": [28800, 600], "24h": [86400, 1800],
 });
+
+/** The names of those that are kept of everything; the others, of vhosts, the overview and the nodes. */
+export const SHORT = ["10m", "1h"];
+
+/** How far back is chosen in the address.
+ * @param {Record<string, string>} query @param {string[]} [names] */
+export const chosenRange = (query, names = Object.keys(RANGES)) => names.includes(query.range) ? query.range : "10m";
+
+/** @param {{now: string, names?: string[]}} props */
+export const Ranges = ({ now, names = Object.keys(RANGES) }) => html`<div class="segments" role="group" aria-label="how far back">${names.map(one =>
+  html`<button aria-pressed=${one === now} onClick=${() => setQuery({ range: one === "10m" ? "" : one })}>${one}</button>`)}</div>`;
 
 /** Grows when colours are others. */
 export const colours = new Store(0);
@@ -33,9 +45,9 @@ export function usePast(path, range) {
   return past && past.path === path && past.range === range ? past.doc : null;
 }
 
-/** The documents of the stream with their times, as many as are shown.
- * @param {any} doc @param {string} key */
-export function useRecent(doc, key) {
+/** The documents of the stream with their times, as many as are shown: beside more than ten minutes, none.
+ * @param {any} doc @param {string} key @param {string} range */
+export function useRecent(doc, key, range) {
   const kept = useRef({ key, list: /** @type {[number, any][]} */ ([]) });
   if (kept.current.key !== key) kept.current = { key, list: [] };
   const list = kept.current.list;
@@ -43,7 +55,7 @@ export function useRecent(doc, key) {
     list.push([Date.now() / 1000, doc]);
     if (list.length > 400) list.shift();
   }
-  return list;
+  return range === "10m" ? list : [];
 }
 
 /** Points of each series at common times.

@@ -1,13 +1,17 @@
 // What changes something: a form or a question, the same as commands, and what came of it.
 import { call } from "./api.js";
 import { curl } from "./commands.js";
-import { html, useEffect, useRef, useState } from "./html.js";
+import { number } from "./format.js";
+import { html, useLayoutEffect, useRef, useState } from "./html.js";
 import { refresh } from "./live.js";
 import { Store, useStore } from "./store.js";
+import { MEANINGS } from "./ui.js";
 
 /** @typedef {import("./commands.js").Action} Action */
 /** @typedef {{name: string, label: string, type?: string, value?: any, options?: (string | [string, string])[],
- *   hint?: string, required?: boolean, list?: string[], rows?: number}} Field */
+ *   hint?: string, required?: boolean, list?: string[], rows?: number, keys?: [string, any][]}} Field
+ * keys: what may be added to a JSON object by a click, each with a value to begin with
+ * @typedef {{name: string, size: number, base64: string}} Chosen a file that was chosen */
 /** @typedef {{title: string, text?: any, fields?: Field[], action: (values: any) => Action | Action[], verb?: string,
  *   danger?: boolean, name?: string, done?: string | ((answer: any) => string), after?: (answer: any) => void}} Deed */
 
@@ -71,6 +75,21 @@ export function Copied({ text }) {
     <button type="button" class="quiet" onClick=${copy} aria-label="copy the command">Copy</button></div>`;
 }
 
+/** A JSON object with one member more; what is no JSON stays as it is.
+ * @param {string} text @param {string} key @param {any} sample */
+function added(text, key, sample) {
+  try { return JSON.stringify({ [key]: sample, ...json(text, "") }, null, 2); } catch { return text; }
+}
+
+/** @param {File | undefined} file @returns {Promise<Chosen | null>} */
+async function chosen(file) {
+  if (!file) return null;
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  let text = "";
+  for (let n = 0; n < bytes.length; n += 0x8000) text += String.fromCharCode(...bytes.subarray(n, n + 0x8000));
+  return { name: file.name, size: bytes.length, base64: btoa(text) };
+}
+
 /** @param {{field: Field, value: any, change: (value: any) => void}} props */
 export function Input({ field, value, change }) {
   const id = "field-" + field.name;
@@ -83,9 +102,10 @@ export function Input({ field, value, change }) {
     input = html`<select ...${common} value=${value} onChange=${typed}>${(field.options ?? []).map(one =>
       html`<option value=${typeof one === "string" ? one : one[0]}>${typeof one === "string" ? one : one[1]}</option>`)}</select>`;
   } else if (field.type === "json" || field.type === "textarea") {
-    input = html`<textarea ...${common} rows=${field.rows ?? (field.type === "json" ? 3 : 5)} spellcheck="false" value=${value} onInput=${typed} />`;
+    input = html`<textarea ...${common} rows=${field.rows ?? (field.type === "json" ? 3 : 5)} spellcheck="false" value=${value} onInput=${typed} />
+      ${field.keys && html`<div class="chips">${field.keys.map(([key, sample]) => html`<button type="button" title=${MEANINGS[key]} onClick=${() => change(added(value, key, sample))}>+ ${key}</button>`)}</div>`}`;
   } else if (field.type === "file") {
-    input = html`<input ...${common} type="file" onChange=${(/** @type {any} */ e) => change(e.target.files[0] ?? null)} />`;
+    input = html`<input ...${common} type="file" onChange=${async (/** @type {any} */ event) => change(await chosen(event.target.files[0]))} />${value && html`<small role="status">${number(value.size)} octets of ${value.name}</small>`}`;
   } else {
     input = html`<input ...${common} type=${field.type ?? "text"} value=${value} onInput=${typed} autocomplete=${field.type === "password" ? "new-password" : "off"}
       list=${field.list ? id + "-list" : undefined} step=${field.type === "number" ? "any" : field.type === "datetime-local" ? "1" : undefined} spellcheck="false" />
@@ -103,7 +123,7 @@ function Form({ wanted }) {
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
   const box = useRef(/** @type {any} */ (null));
-  useEffect(() => {
+  useLayoutEffect(() => { // at once: what is typed next belongs to it
     box.current.showModal();
     const focus = box.current.querySelector("input, select, textarea") ?? box.current.querySelector("button.main");
     focus?.focus();

@@ -8,6 +8,9 @@ const moments = new Intl.DateTimeFormat(undefined, {
 /** @param {number | null | undefined} value */
 export const number = value => value === null || value === undefined ? "–" : whole.format(value);
 
+/** @param {number} count @param {string} word as it is for one */
+export const counted = (count, word) => `${number(count)} ${word}${count === 1 ? "" : "s"}`;
+
 /** @param {number | null | undefined} value */
 export function short(value) {
   if (value === null || value === undefined) return "–";

@@ -77,13 +77,13 @@ function Frame() {
       <p class="soft foot">Warren ${user?.version}<br />as RabbitMQ ${user?.rabbitmq_version}</p></aside>
     <div class="side">
       <header class="top"><button class="quiet burger" aria-label="menu" aria-expanded=${wide} onClick=${() => setWide(!wide)}>☰</button>
-        <button class="jump" onClick=${openPalette}><span>Jump to a queue or page, or do something</span><kbd>Ctrl K</kbd></button>
+        <button class="jump" onClick=${openPalette}><span>Jump<span class="wide"> to a queue or page, or do something</span></span><kbd>Ctrl K</kbd></button>
         <${Vhosts} />
         <span class=${"live " + live} title=${live === "live" ? "figures arrive as they change" : "waiting for the broker"} role="status">${live}</span>
         <button class="quiet" onClick=${turn} aria-label=${`colours: ${theme}`} title=${`colours: ${theme}`}>${theme === "auto" ? "◐" : theme === "light" ? "☀" : "☾"}</button>
         <details class="menu me"><summary aria-label=${`account ${user?.user}`}>${user?.user}</summary><div class="menu-box">
           <p><b>${user?.user}</b><br /><span class="soft">${user?.tags.join(", ")}</span></p>
-          <p class="soft">${user?.node}</p><button onClick=${leave}>Log out</button></div></details></header>
+          <p class="soft">${user?.node}<br />times are in ${Intl.DateTimeFormat().resolvedOptions().timeZone}</p><button onClick=${leave}>Log out</button></div></details></header>
       <main id="main" tabindex="-1" aria-busy=${busy} key=${route.path.join("/")}>${!Page ? html`<${Head} title="There is nothing here" /><${Card}><${Empty} title="The address names no page of the console" text="Choose one in the menu, or jump to a queue with Ctrl K."><a href=${href(["overview"])}>To the overview</a><//><//>`
         : known ? html`<${Page} route=${route} />` : html`<p class="soft" aria-busy="true">…</p>`}</main>
     </div></div>

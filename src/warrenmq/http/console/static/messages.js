@@ -3,7 +3,7 @@ import { at, fetchFile } from "./api.js";
 import { curl, inVhost, sh } from "./commands.js";
 import { Commands, note } from "./dialogs.js";
 import { bytes, download, dumped, duration, laidOut, number, octets } from "./format.js";
-import { html, useState } from "./html.js";
+import { html } from "./html.js";
 import { useLive } from "./live.js";
 import { href, setQuery } from "./router.js";
 import { Card, Empty, Facts, Json, Tag, Trouble } from "./ui.js";
@@ -56,7 +56,8 @@ const FILTERS = /** @type {[string, string, string][]} */ ([["text", "Text in th
 /** @param {{vhost: string, name: string, route: import("./router.js").Route, actions?: (item: any) => any, headers?: string[]}} props headers: those that all have */
 export function Peek({ vhost, name, route, actions, headers = [] }) {
   const { query } = route;
-  const [first, setFirst] = useState(0);
+  const first = Number(query.first || 0);
+  const setFirst = (/** @type {number} */ at) => setQuery({ first: at || "" });
   const wanted = new URLSearchParams({ count: "20", truncate: String(SHOWN), ...(first ? { first: String(first) } : {}) });
   for (const header of headers) wanted.append("header", header);
   for (const one of ["text", "header", "key", "older", "state"]) if (query[one]) wanted.append(one, query[one]);
@@ -64,9 +65,9 @@ export function Peek({ vhost, name, route, actions, headers = [] }) {
   const { data, problem } = useLive(path);
   const options = headers.map(one => sh` -H ${one.replace(":", "=")}`).join("") + FILTERS.filter(([one]) => query[one]).map(([one]) => one === "header" ? sh` -H ${query[one].replace(":", "=")}` : one === "older" ? sh` --older ${query[one]}` : ` --${one}` + sh` ${query[one]}`).join("") + (query.state === "held" || query.state === "waiting" ? ` --${query.state}` : "") + (first ? ` --from ${first}` : "");
   return html`<${Card} title="Look, without taking anything">
-    <div class="row">${FILTERS.map(([one, label, hint]) => html`<div class="field"><label for=${"peek-" + one}>${label}</label>
-      <input id=${"peek-" + one} placeholder=${hint} value=${query[one] ?? ""} onChange=${(/** @type {any} */ event) => { setFirst(0); setQuery({ [one]: event.target.value }); }} /></div>`)}
-      <div class="field"><label for="peek-state">Which</label><select id="peek-state" value=${query.state ?? "all"} onChange=${(/** @type {any} */ event) => setQuery({ state: event.target.value })}>
+    <div class="fields">${FILTERS.map(([one, label, hint]) => html`<div class="field"><label for=${"peek-" + one}>${label}</label>
+      <input id=${"peek-" + one} placeholder=${hint} value=${query[one] ?? ""} onChange=${(/** @type {any} */ event) => setQuery({ [one]: event.target.value, first: "" })} /></div>`)}
+      <div class="field"><label for="peek-state">Which</label><select id="peek-state" value=${query.state ?? "all"} onChange=${(/** @type {any} */ event) => setQuery({ state: event.target.value, first: "" })}>
         <option value="all">all</option><option value="waiting">waiting</option><option value="held">held</option></select></div></div>
     <${Trouble} problem=${problem} />
     ${data && html`<p class="soft">${number(data.messages)} wait, ${number(data.messages_held)} are held; looked at ${number(data.looked)} to find these ${number(data.items.length)}.</p>`}

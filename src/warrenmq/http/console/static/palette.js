@@ -1,6 +1,6 @@
 // Jump anywhere and begin anything by a few letters: pages, any queue or exchange of the broker, what can be added.
 import { call, lookForVhosts, may } from "./api.js";
-import { html, useEffect, useRef, useState } from "./html.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 import { PLACES } from "./places.js";
 import { href } from "./router.js";
 import { Store, useStore } from "./store.js";
@@ -32,7 +32,7 @@ function Box({ more }) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const [named, setNamed] = useState(/** @type {Hit[]} */ ([]));
-  useEffect(() => { box.current.showModal(); }, []);
+  useLayoutEffect(() => { box.current.showModal(); }, []); // at once: what is typed next belongs to it
   useEffect(() => {
     let gone = false;
     const timer = setTimeout(async () => {
@@ -68,5 +68,5 @@ function Box({ more }) {
     <input role="combobox" aria-expanded="true" aria-controls="hits" aria-activedescendant=${hits[at] ? `hit-${at}` : undefined} aria-label="Jump to" placeholder="Jump to…"
       value=${text} onInput=${(/** @type {any} */ event) => { setText(event.target.value); setAt(0); }} onKeyDown=${pressed} />
     <ul id="hits" role="listbox" aria-label="Where to">${hits.map((hit, n) => html`<li id=${`hit-${n}`} role="option" aria-selected=${n === at} onClick=${() => choose(hit)}>
-      <span class="soft">${hit.what}</span><b>${hit.label}</b><small class="soft">${hit.sub}</small></li>`)}</ul></dialog>`;
+      <span class="soft">${hit.what}</span><b>${hit.label}</b><small class="soft">${hit.sub}</small></li>`)}</ul><p class="keys soft"><kbd>↑</kbd> <kbd>↓</kbd> choose <kbd>Enter</kbd> go <kbd>Esc</kbd> close <span>Ctrl K or / opens this anywhere</span></p></dialog>`;
 }

@@ -1,5 +1,6 @@
 // The pages, in the order of the menu: a module each, loaded when somebody goes there.
 import { html, useEffect, useState } from "./html.js";
+import { Trouble } from "./ui.js";
 
 /** @typedef {{id: string, label: string, icon: string, need?: string, vhost?: boolean, load: () => Promise<{Page: any}>}} Place */
 
@@ -10,6 +11,7 @@ export const ONE_VHOST = ["topology", "whatif", "dead", "delayed"];
 export const PLACES = [
   { label: "Broker", places: [
     { id: "overview", label: "Overview", icon: "M3 16V9m5 7V4m5 12v-5m4 5V7", load: () => import("./pages/overview.js") },
+    { id: "nodes", label: "Nodes and cluster", need: "monitoring", icon: "M3 3h6v6H3zM11 11h6v6h-6zM6 9v5h5M14 11V6H9", load: () => import("./pages/nodes.js") },
     { id: "connections", label: "Connections", vhost: true, icon: "M7 13 13 7M8 6l2-2a3.500 3.500 0 0 1 5 5l-2 2M12 14l-2 2a3.500 3.500 0 0 1-5-5l2-2", load: () => import("./pages/connections.js") },
     { id: "channels", label: "Channels", vhost: true, icon: "M3 6h14M3 10h14M3 14h14", load: () => import("./pages/channels.js") },
     { id: "consumers", label: "Consumers", vhost: true, icon: "M10 3v9m0 0-4-4m4 4 4-4M4 16h12", load: () => import("./pages/consumers.js") },
@@ -38,19 +40,20 @@ const places = new Map(PLACES.flatMap(group => group.places).map(one => [one.id,
 /** @type {Map<string, any>} */
 const loaded = new Map();
 
-/** What shows a route: a component, or nothing where there is no such place.
+/** What shows a route: a component, or nothing where there is no such place. It is the same one while its module comes and
+ * when it is here: another one would begin anew, and forget what was typed into it.
  * @param {import("./router.js").Route} route */
-export function pageOf(route) {
-  const place = places.get(route.path[0] ?? "overview");
-  return place ? (loaded.get(place.id) ?? Loading) : null;
-}
+export const pageOf = route => places.has(route.path[0] ?? "overview") ? Shown : null;
 
 /** @param {{route: import("./router.js").Route}} props */
-function Loading({ route }) {
+function Shown({ route }) {
   const id = route.path[0] ?? "overview";
-  const [Page, setPage] = useState(/** @type {any} */ (null));
+  const [, again] = useState(0);
+  const [problem, setProblem] = useState(/** @type {Error | null} */ (null));
+  const Page = loaded.get(id);
   useEffect(() => {
-    places.get(id)?.load().then(module => { loaded.set(id, module.Page); setPage(() => module.Page); });
+    setProblem(null);
+    if (!loaded.has(id)) places.get(id)?.load().then(module => { loaded.set(id, module.Page); again(n => n + 1); }, () => setProblem(new Error("The broker does not answer: this page could not be loaded. Reload when it is back.")));
   }, [id]);
-  return Page ? html`<${Page} route=${route} />` : html`<p class="soft" aria-busy="true">…</p>`;
+  return Page ? html`<${Page} key=${id} route=${route} />` : problem ? html`<${Trouble} problem=${problem} />` : html`<p class="soft" aria-busy="true">…</p>`;
 }

@@ -25,36 +25,37 @@ export function ServerTable({ path, columns, need = [], empty, id, more = "", se
   const rows = data?.items ?? [];
   const none = data && data.total_count === 0;
   return html`<div class="list">
-    <${Bar} columns=${columns} chosen=${chosen} query=${query} search=${search} regex=${true}
+    <${Bar} columns=${columns} chosen=${chosen} query=${query} search=${search} regex=${true} change=${setQuery}
       count=${data ? (data.filtered_count === data.total_count ? number(data.total_count) : `${number(data.filtered_count)} of ${number(data.total_count)}`) : ""} />
     <${Trouble} problem=${problem} />
-    ${none ? empty : html`<${Rows} columns=${chosen} rows=${rows} id=${id} sort=${sort} reverse=${query.reverse === "1"} waiting=${!data && !problem} />
+    ${none ? empty : html`<${Rows} columns=${chosen} rows=${rows} id=${id} sort=${sort} reverse=${query.reverse === "1"} waiting=${!data && !problem} change=${setQuery} />
     ${data && rows.length === 0 && html`<${Empty} title="Nothing matches" text="No name has this in it. Change the filter above, or clear it." />`}
-    <${Pages} page=${Number(query.page ?? 1)} count=${data?.page_count ?? 1} />`}</div>`;
+    <${Pages} page=${Number(query.page ?? 1)} count=${data?.page_count ?? 1} change=${setQuery} />`}</div>`;
 }
 
-/** A list that is here already.
+/** A list that is here already. ``bare``: one of several on its page, so that what is chosen is not in the address.
  * @param {{rows: any[] | null, columns: Column[], empty: any, id: (row: any) => string, problem?: Error | null, bare?: boolean}} props */
 export function Table({ rows, columns, empty, id, problem = null, bare = false }) {
-  const { query } = useRoute();
-  const chosen = shown(columns, bare ? undefined : query.columns);
-  const [own, setOwn] = useState(/** @type {[string, boolean]} */ (["", false]));
-  const [sort, reverse] = bare ? own : [query.sort ?? "", query.reverse === "1"];
+  const route = useRoute();
+  const [own, setOwn] = useState(/** @type {Record<string, string>} */ ({}));
+  const query = bare ? own : route.query;
+  const change = bare ? (/** @type {any} */ part) => setOwn(now => ({ ...now, ...part })) : setQuery;
+  const chosen = shown(columns, query.columns);
+  const { sort, name } = query;
+  const reverse = query.reverse === "1";
   let found = rows ?? [];
-  if (!bare && query.name) {
-    const text = query.name.toLowerCase();
-    found = found.filter(row => columns.some(column => column.text?.(row).toLowerCase().includes(text)));
-  }
+  if (name) found = found.filter(row => columns.some(column => column.text?.(row).toLowerCase().includes(name.toLowerCase())));
   if (sort) found = [...found].sort((one, other) => compare(at(one, sort), at(other, sort)) * (reverse ? -1 : 1));
-  const page = bare ? 1 : Number(query.page ?? 1);
-  const cut = bare ? found.slice(0, 500) : found.slice((page - 1) * SIZE, page * SIZE);
+  const count = Math.max(1, Math.ceil(found.length / SIZE));
+  const page = Math.min(Number(query.page || 1), count);
+  const long = rows !== null && rows.length > (bare ? SIZE : 0);
   return html`<div class="list">
-    ${!bare && rows && rows.length > 0 && html`<${Bar} columns=${columns} chosen=${chosen} query=${query} search="text" regex=${false}
+    ${long && html`<${Bar} columns=${columns} chosen=${chosen} query=${query} search="text" regex=${false} change=${change}
       count=${found.length === rows.length ? number(rows.length) : `${number(found.length)} of ${number(rows.length)}`} />`}
     <${Trouble} problem=${problem} />
-    ${rows && rows.length === 0 ? empty : html`<${Rows} columns=${chosen} rows=${cut} id=${id} sort=${sort} reverse=${reverse} waiting=${!rows && !problem}
-      turn=${bare ? (/** @type {string} */ key, /** @type {boolean} */ down) => setOwn([key, down]) : undefined} />
-    ${!bare && html`<${Pages} page=${page} count=${Math.max(1, Math.ceil(found.length / SIZE))} />`}`}</div>`;
+    ${rows && rows.length === 0 ? empty : html`<${Rows} columns=${chosen} rows=${found.slice((page - 1) * SIZE, page * SIZE)} id=${id} sort=${sort ?? ""} reverse=${reverse}
+      waiting=${!rows && !problem} change=${change} />`}
+    <${Pages} page=${page} count=${count} change=${change} /></div>`;
 }
 
 /** @param {Column[]} columns @param {string | undefined} wanted */
@@ -73,17 +74,17 @@ function compare(one, other) {
   return String(one ?? "").localeCompare(String(other ?? ""));
 }
 
-/** @param {{columns: Column[], chosen: Column[], query: Record<string, string>, count: string, search: string, regex: boolean}} props */
-function Bar({ columns, chosen, query, count, search, regex }) {
+/** @param {{columns: Column[], chosen: Column[], query: Record<string, string>, count: string, search: string, regex: boolean, change: (part: any) => void}} props */
+function Bar({ columns, chosen, query, count, search, regex, change }) {
   const choose = (/** @type {Column} */ column) => {
     const keys = columns.filter(one => (one === column) !== chosen.includes(one)).map(one => one.key);
-    setQuery({ columns: keys.join(",") });
+    change({ columns: keys.join(",") });
   };
   return html`<div class="bar">
     <input type="search" aria-label=${`filter by ${search}`} placeholder=${`Filter by ${search}`} value=${query.name ?? ""}
-      onInput=${(/** @type {any} */ event) => setQuery({ name: event.target.value, page: "" })} />
+      onInput=${(/** @type {any} */ event) => change({ name: event.target.value, page: "" })} />
     ${regex && html`<label class="check"><input type="checkbox" checked=${query.regex === "1"}
-      onChange=${(/** @type {any} */ event) => setQuery({ regex: event.target.checked ? "1" : "", page: "" })} /> regular expression</label>`}
+      onChange=${(/** @type {any} */ event) => change({ regex: event.target.checked ? "1" : "", page: "" })} /> regular expression</label>`}
     <span class="soft grow">${count}</span>
     ${columns.length > 3 && html`<details class="menu"><summary>Columns</summary><div class="menu-box">${columns.filter(one => one.label).map(column =>
       html`<label class="check"><input type="checkbox" checked=${chosen.includes(column)} onChange=${() => choose(column)} /> ${column.label}</label>`)}</div></details>`}
@@ -91,12 +92,12 @@ function Bar({ columns, chosen, query, count, search, regex }) {
 }
 
 /** @param {{columns: Column[], rows: any[], id: (row: any) => string, sort: string, reverse: boolean, waiting: boolean,
- *   turn?: (key: string, reverse: boolean) => void}} props */
-function Rows({ columns, rows, id, sort, reverse, waiting, turn }) {
+ *   change: (part: any) => void}} props */
+function Rows({ columns, rows, id, sort, reverse, waiting, change }) {
   const sorted = (/** @type {Column} */ column) => {
     const key = column.sort ?? column.key;
     const down = sort === key ? !reverse : !!column.num;
-    if (turn) turn(key, down); else setQuery({ sort: key, reverse: down ? "1" : "", page: "" });
+    change({ sort: key, reverse: down ? "1" : "", page: "" });
   };
   return html`<div class="scroll" tabindex="0" role="region" aria-label="table"><table role="table" aria-busy=${waiting}>
     <thead role="rowgroup"><tr role="row">${columns.map(column => {
@@ -111,10 +112,10 @@ function Rows({ columns, rows, id, sort, reverse, waiting, turn }) {
   </table></div>`;
 }
 
-/** @param {{page: number, count: number}} props */
-function Pages({ page, count }) {
+/** @param {{page: number, count: number, change: (part: any) => void}} props */
+function Pages({ page, count, change }) {
   if (count <= 1) return null;
-  const to = (/** @type {number} */ n) => setQuery({ page: n === 1 ? "" : String(n) });
+  const to = (/** @type {number} */ n) => change({ page: n === 1 ? "" : String(n) });
   return html`<nav class="pages" aria-label="Pages"><button disabled=${page <= 1} onClick=${() => to(page - 1)}>Previous</button>
     <span>page ${number(page)} of ${number(count)}</span>
     <button disabled=${page >= count} onClick=${() => to(page + 1)}>Next</button></nav>`;

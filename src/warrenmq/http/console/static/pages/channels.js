@@ -1,6 +1,6 @@
 // Channels: the list, and one of them.
 import { at } from "../api.js";
-import { Chart, RATES, usePast, useRecent } from "../chart.js";
+import { Chart, RATES, Ranges, SHORT, chosenRange, usePast, useRecent } from "../chart.js";
 import { number, rate } from "../format.js";
 import { html } from "../html.js";
 import { useLive } from "../live.js";
@@ -26,21 +26,22 @@ export const CHANNELS = [
 
 /** @param {{route: import("../router.js").Route}} props */
 export function Page({ route }) {
-  if (route.path.length > 1) return html`<${One} name=${route.path[1]} />`;
+  if (route.path.length > 1) return html`<${One} name=${route.path[1]} query=${route.query} />`;
   const { vhost } = route.query;
   return html`<${Head} title="Channels" sub="The lines within connections on which clients publish and consume." />
     <${ServerTable} path=${vhost ? at`vhosts/${vhost}/channels` : "/channels"} columns=${CHANNELS} need=${["name"]} id=${(/** @type {any} */ row) => row.name}
       empty=${html`<${Empty} title="No channel is open" text="Clients open them within a connection." />`} />`;
 }
 
-/** @param {{name: string}} props */
-function One({ name }) {
+/** @param {{name: string, query: Record<string, string>}} props */
+function One({ name, query }) {
+  const range = chosenRange(query, SHORT);
   const path = at`channels/${name}`;
   const { data: one, problem } = useLive(path);
-  const past = usePast(one && path, "10m");
-  const recent = useRecent(one, path);
+  const past = usePast(one && path, range);
+  const recent = useRecent(one, path, range);
   if (problem && !one) return html`<${Missing} name=${name} what="channel" why="The client has closed it, or is gone." problem=${problem} path=${["channels"]} all="All channels" />`;
-  return html`<${Head} title=${name} sub=${one && html`channel ${one.number} of <${Go} path=${["connections", one.connection_details.name]}>${one.connection_details.name}<//>`} /><${Trouble} problem=${problem} />
+  return html`<${Head} title=${name} sub=${one && html`channel ${one.number} of <${Go} path=${["connections", one.connection_details.name]}>${one.connection_details.name}<//>`}><${Ranges} now=${range} names=${SHORT} /><//><${Trouble} problem=${problem} />
     ${one && html`<div class="grid"><${Card}><${Chart} title="Messages a second" series=${RATES} past=${past} recent=${recent} show=${rate} /><//>
       <${Card} title="Channel"><${Facts} pairs=${[["user", one.user], ["vhost", one.vhost], ["confirms", one.confirm ? "yes" : "no"], ["transactional", one.transactional ? "yes" : "no"], ["prefetch", one.prefetch_count || "no limit"],
         ["unacked", number(one.messages_unacknowledged)], ["unconfirmed", number(one.messages_unconfirmed)], ["uncommitted", number(one.messages_uncommitted)]]} /><//></div>

@@ -1,6 +1,6 @@
 // Connections of clients: the list, and one of them.
 import { at } from "../api.js";
-import { Chart, usePast, useRecent } from "../chart.js";
+import { Chart, Ranges, SHORT, chosenRange, usePast, useRecent } from "../chart.js";
 import { sh } from "../commands.js";
 import { act } from "../dialogs.js";
 import { bytes, number, time } from "../format.js";
@@ -33,26 +33,27 @@ const COLUMNS = [
 
 /** @param {{route: import("../router.js").Route}} props */
 export function Page({ route }) {
-  if (route.path.length > 1) return html`<${One} name=${route.path[1]} />`;
+  if (route.path.length > 1) return html`<${One} name=${route.path[1]} query=${route.query} />`;
   const { vhost } = route.query;
   return html`<${Head} title="Connections" sub="Clients, their users and their traffic." />
     <${ServerTable} path=${vhost ? at`vhosts/${vhost}/connections` : "/connections"} columns=${COLUMNS} need=${["name"]} id=${(/** @type {any} */ row) => row.name}
       empty=${html`<${Empty} title="No client is connected" text="Point a client library for RabbitMQ at one of the addresses on the overview." />`} />`;
 }
 
-/** @param {{name: string}} props */
-function One({ name }) {
+/** @param {{name: string, query: Record<string, string>}} props */
+function One({ name, query }) {
+  const range = chosenRange(query, SHORT);
   const path = at`connections/${name}`;
   const { data: one, problem } = useLive(path);
-  const past = usePast(one && path, "10m");
-  const recent = useRecent(one, path);
+  const past = usePast(one && path, range);
+  const recent = useRecent(one, path, range);
   if (problem && !one) return html`<${Missing} name=${name} what="connection" why="The client has gone." problem=${problem} path=${["connections"]} all="All connections" />`;
   const close = () => act({ title: "Close this connection", text: `${name}: the client is told why, and usually comes back.`, danger: true, verb: "Close", name: one?.user_provided_name ?? name, done: "closed", after: () => go(["connections"]),
     fields: [{ name: "reason", label: "Reason", value: "closed in the console" }],
     action: v => ({ method: "DELETE", path, headers: { "x-reason": v.reason }, warren: sh`warren ctl close_connection ${name} ${v.reason}` }) });
   const octets = [["recv_oct", "from client", "--c1"], ["send_oct", "to client", "--c2"]].map(([key, label, color]) => ({ label, color, rate: true, details: (/** @type {any} */ doc) => doc[`${key}_details`] }));
   return html`<${Head} title=${name} sub=${one ? html`${one.user_provided_name ?? "connection"} of ${one.user} in ${one.vhost} <${State} state=${one.state} />` : "connection"}>
-      <button class="danger" onClick=${close}>Close</button><//><${Trouble} problem=${problem} />
+      <${Ranges} now=${range} names=${SHORT} /><button class="danger" onClick=${close}>Close</button><//><${Trouble} problem=${problem} />
     ${one && html`<div class="grid"><${Card}><${Chart} title="Octets a second" series=${octets} past=${past} recent=${recent} show=${traffic} /><//>
       <${Card} title="Connection"><${Facts} pairs=${[["since", time(one.connected_at)], ["protocol", one.protocol], ["log-in", one.auth_mechanism], ["TLS", one.ssl ? "yes" : "no"], ["certificate of", one.peer_cert_subject],
         ["heartbeat", `${one.timeout} s`], ["largest frame", bytes(one.frame_max)], ["channels at most", number(one.channel_max)], ["received", bytes(one.recv_oct)], ["sent", bytes(one.send_oct)]]} /><//>

@@ -3,7 +3,7 @@ import { at, call, oneVhost } from "../api.js";
 import { inVhost, sh } from "../commands.js";
 import { act, note } from "../dialogs.js";
 import { canonical } from "../diff.js";
-import { bytes, number, pretty, time } from "../format.js";
+import { bytes, counted, number, pretty, time } from "../format.js";
 import { html, useState } from "../html.js";
 import { useLive } from "../live.js";
 import { Peek } from "../messages.js";
@@ -42,7 +42,7 @@ export function Page({ route }) {
   return html`<${Head} title="Dead letters" sub=${`What was rejected, expired or did not fit in vhost ${vhost}: look at it, and send it back.`} /><${Trouble} problem=${problem} />
     ${boxes && boxes.length === 0 && !name ? html`<${Card}><${Empty} title="Nothing collects dead letters" text="Give a queue the argument x-dead-letter-exchange, or a policy with dead-letter-exchange, and bind a queue to that exchange."
       ><${Go} path=${["policies"]} query=${{ vhost }}>Set a policy<//><//><//>`
-    : name && html`<div class="row"><label for="d-queue">Queue</label><select id="d-queue" value=${name} onChange=${(/** @type {any} */ event) => setQuery({ queue: event.target.value, group: "" })}>
+    : name && html`<div class="row"><label for="d-queue">Queue</label><select id="d-queue" value=${name} onChange=${(/** @type {any} */ event) => setQuery({ queue: event.target.value, group: "", first: "" })}>
         ${(boxes ?? []).map(one => html`<option value=${one.name}>${one.name} (${number(one.messages)})</option>`)}${boxes && !boxes.some(one => one.name === name) && html`<option value=${name}>${name}</option>`}</select>
         <label for="d-by">by</label><select id="d-by" value=${BY.some(([id]) => id === route.query.by) ? route.query.by : route.query.by ? "header" : "reason,queue"} onChange=${(/** @type {any} */ event) => setQuery({ by: event.target.value === "header" ? "header:error" : event.target.value, group: "" })}>
           ${BY.map(([id, label]) => html`<option value=${id}>${label}</option>`)}<option value="header">a header</option></select>
@@ -75,9 +75,9 @@ function Inbox({ vhost, name, route }) {
   });
   return html`<${Trouble} problem=${problem} />
     ${data && (groups.length === 0 ? html`<${Card}><${Empty} title="The inbox is empty" text=${`No dead letter waits in ${name}.`} /><//>` : html`<div class="inbox"><div class="list groups"><nav aria-label="Groups of dead letters">
-      <a href=${href(["dead"], { ...route.query, group: "" })} aria-current=${chosen ? undefined : "true"}><b>All</b><span class="soft">${number(groups.reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + one.messages, 0))} dead letters</span></a>
-      ${groups.map((/** @type {any} */ one) => html`<a key=${JSON.stringify(one.by)} href=${href(["dead"], { ...route.query, group: JSON.stringify(one.by) })} aria-current=${one === chosen ? "true" : undefined}>
-        <b>${Object.values(one.by).filter(Boolean).join(" · ") || "no dead letters"}</b><span class="soft">${number(one.messages)} messages${one.redriven ? `, ${number(one.redriven)} sent back before` : ""}</span></a>`)}</nav></div>
+      <a href=${href(["dead"], { ...route.query, group: "", first: "" })} aria-current=${chosen ? undefined : "true"}><b>All</b><span class="soft">${counted(groups.reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + one.messages, 0), "dead letter")}</span></a>
+      ${groups.map((/** @type {any} */ one) => html`<a key=${JSON.stringify(one.by)} href=${href(["dead"], { ...route.query, group: JSON.stringify(one.by), first: "" })} aria-current=${one === chosen ? "true" : undefined}>
+        <b>${Object.values(one.by).filter(Boolean).join(" · ") || "no dead letters"}</b><span class="soft">${counted(one.messages, "message")}${one.redriven ? `, ${number(one.redriven)} sent back before` : ""}</span></a>`)}</nav></div>
       <div class="grid one"><${Card} title=${chosen ? Object.values(chosen.by).filter(Boolean).join(" · ") : "All of them"} aside=${html`<div class="actions"><button onClick=${() => redrive(true)}>Preview</button><button class="main" onClick=${() => redrive(false)}>Redrive</button></div>`}>
         ${preview && html`<div class="hint" role="status">Of ${number(preview.matched)} messages ${number(preview.sent)} would go back: ${Object.entries(preview.targets).map(([to, n]) => `${n} to ${to}`).join(", ") || "none"}.
           ${Object.entries(preview.stayed).map(([why, n]) => html`<div>${n} would stay: ${why}</div>`)}</div>`}<//>

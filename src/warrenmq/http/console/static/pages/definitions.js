@@ -45,8 +45,8 @@ const within = (data, vhost) => Object.fromEntries(Object.entries(data).map(([na
 function Changes({ found }) {
   const sections = [...new Set(found.map(one => one.section))];
   return sections.map(section => html`<div key=${section}><h3>${section.replaceAll("_", " ")}</h3><ul class="diff">${found.filter(one => one.section === section).slice(0, 200).map(one => html`<li>
-    <${Tag} kind=${KINDS[one.what][0]} title=${KINDS[one.what][2]}>${KINDS[one.what][1]}<//>${one.what === "new" ? one.name : html`<details><summary>${one.name}</summary>
-      <div class="grid"><div><small>now</small><pre tabindex="0">${hidden(one.before)}</pre></div><div><small>in the file</small><pre tabindex="0">${hidden(one.after)}</pre></div></div></details>`}</li>`)}</ul></div>`);
+    <${Tag} kind=${KINDS[one.what][0]} title=${KINDS[one.what][2]}>${KINDS[one.what][1]}<//>${html`<details><summary>${one.name}</summary>
+      <div class="grid">${one.before && html`<div><small>now</small><pre tabindex="0">${hidden(one.before)}</pre></div>`}<div><small>in the file</small><pre tabindex="0">${hidden(one.after)}</pre></div></div></details>`}</li>`)}</ul></div>`);
 }
 
 /** Without what is secret.

@@ -3,9 +3,9 @@ import { at, oneVhost } from "../api.js";
 import { curl, inVhost, sh } from "../commands.js";
 import { Commands, act } from "../dialogs.js";
 import { bytes, duration, laidOut, number, time } from "../format.js";
-import { html } from "../html.js";
+import { html, useEffect, useRef, useState } from "../html.js";
 import { useLive } from "../live.js";
-import { setQuery } from "../router.js";
+import { href, setQuery } from "../router.js";
 import { Table } from "../table.js";
 import { Card, Empty, Exchange, Head, Json, Queue, Tag, Trouble } from "../ui.js";
 
@@ -37,8 +37,8 @@ export function Page({ route }) {
         <button aria-pressed=${!query.to} onClick=${() => setQuery({ from: "", to: "" })}>all</button></div><//>
     <${Trouble} problem=${problem} />
     <${Card} title="When they are due" aside=${query.to && html`<span class="soft">${time(Number(query.from))} – ${time(Number(query.to))}</span>`}>
-      ${items.length ? html`<${Axis} items=${items} from=${query.from ? Number(query.from) : undefined} to=${query.to ? Number(query.to) : undefined} />` : html`<p class="soft">${data ? "Nothing is due in this time." : "…"}</p>`}
-      <div class="row">${fields.map(([name, label, hint]) => html`<div class="field"><label for=${"s-" + name}>${label}</label><input id=${"s-" + name} value=${query[name] ?? ""} placeholder=${hint} onChange=${(/** @type {any} */ event) => setQuery({ [name]: event.target.value })} /></div>`)}</div>
+      ${items.length ? html`<${Axis} items=${items} query=${query} from=${query.from ? Number(query.from) : undefined} to=${query.to ? Number(query.to) : undefined} />` : html`<p class="soft">${data ? "Nothing is due in this time." : "…"}</p>`}
+      <div class="fields">${fields.map(([name, label, hint]) => html`<div class="field"><label for=${"s-" + name}>${label}</label><input id=${"s-" + name} value=${query[name] ?? ""} placeholder=${hint} onChange=${(/** @type {any} */ event) => setQuery({ [name]: event.target.value })} /></div>`)}</div>
       <${Commands} warren=${`warren delayed list` + (query.exchange ? sh` --exchange ${query.exchange}` : "") + inVhost(vhost)} curl=${curl({ method: "GET", path })} /><//>
     ${data?.next && html`<p class="soft">The first ${number(items.length)} by due time are shown. Zoom in or search for others.</p>`}
     ${!problem && html`<${Table} bare rows=${data ? items : null} id=${(/** @type {any} */ row) => row.id + row.exchange} empty=${filtered ? html`<${Empty} title="Nothing matches" text="Widen the search, or zoom out." />`
@@ -57,16 +57,31 @@ function local(ms) {
   return new Date(ms - date.getTimezoneOffset() * MINUTE).toISOString().slice(0, 19);
 }
 
-/** @param {{items: any[], from?: number, to?: number}} props */
-function Axis({ items, from, to }) {
+const HEIGHT = 98; // of the highest bar
+const moments = new Intl.DateTimeFormat(undefined, { month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit", hour12: false });
+
+/** As many bars as there is room for; each leads to its part of the time.
+ * @param {{items: any[], query: Record<string, string>, from?: number, to?: number}} props */
+function Axis({ items, query, from, to }) {
+  const box = useRef(/** @type {any} */ (null));
+  const [room, setRoom] = useState(960);
+  useEffect(() => {
+    const watch = new ResizeObserver(() => { if (box.current) setRoom(Math.max(200, Math.floor(box.current.clientWidth))); });
+    watch.observe(box.current);
+    return () => watch.disconnect();
+  }, []);
+  const bins = Math.max(12, Math.min(BINS, Math.floor(room / 16)));
   const first = from ?? Math.min(Date.now(), items[0].due_ms);
   const last = to ?? Math.max(items[items.length - 1].due_ms + 1, first + MINUTE);
-  const width = (last - first) / BINS;
-  const counts = Array.from({ length: BINS }, () => 0);
-  for (const item of items) counts[Math.max(0, Math.min(BINS - 1, Math.floor((item.due_ms - first) / width)))]++;
+  const width = (last - first) / bins;
+  const wide = room / bins;
+  const ticks = Math.max(1, Math.min(4, Math.floor(room / 170)));
+  const counts = Array.from({ length: bins }, () => 0);
+  for (const item of items) counts[Math.max(0, Math.min(bins - 1, Math.floor((item.due_ms - first) / width)))]++;
   const most = Math.max(...counts, 1);
-  return html`<svg class="axis" viewBox="0 0 960 150" role="img" aria-label="how many are due when"><text x="2" y="12">at most ${number(most)} in ${duration(width)}</text><line x1="0" x2="960" y1="124" y2="124" />
-    ${counts.map((count, n) => html`<g key=${n}>${count > 0 && html`<rect x=${n * 20 + 2} width="16" rx="3" y=${122 - 98 * count / most} height=${98 * count / most} />`}
-      ${count > 0 && html`<rect class="bin" x=${n * 20} y="0" width="20" height="124" onClick=${() => setQuery({ from: String(Math.floor(first + n * width)), to: String(Math.ceil(first + (n + 1) * width)) })}><title>${count} due around ${time(first + (n + 0.5) * width)}: click to zoom</title></rect>`}</g>`)}
-    ${[0, 1, 2, 3, 4].map(n => html`<text x=${Math.min(958, Math.max(2, n * 240))} y="142" text-anchor=${n === 0 ? "start" : n === 4 ? "end" : "middle"}>${time(first + (last - first) * n / 4)}</text>`)}</svg>`;
+  const high = (/** @type {number} */ count) => Math.max(4, HEIGHT * count / most);
+  return html`<div ref=${box}><svg class="axis" width=${room} height="150" viewBox=${`0 0 ${room} 150`} role="group" aria-label="how many are due when"><text x="2" y="12">at most ${number(most)} in ${duration(width)}</text><line x1="0" x2=${room} y1="124" y2="124" />
+    ${counts.map((count, n) => count > 0 && html`<a key=${n} href=${href(["delayed"], { ...query, from: String(Math.floor(first + n * width)), to: String(Math.ceil(first + (n + 1) * width)) })} aria-label=${`${count} due around ${time(first + (n + 0.5) * width)}: zoom`}>
+      <title>${count} due around ${time(first + (n + 0.5) * width)}: click to zoom</title><rect class="bin" x=${n * wide} y="0" width=${wide} height="124" /><rect x=${n * wide + 1.5} width=${wide - 3} rx="3" y=${122 - high(count)} height=${high(count)} /></a>`)}
+    ${Array.from({ length: ticks + 1 }, (_, n) => html`<text x=${Math.min(room - 2, Math.max(2, n * room / ticks))} y="142" text-anchor=${n === 0 ? "start" : n === ticks ? "end" : "middle"}>${moments.format(first + (last - first) * n / ticks)}</text>`)}</svg></div>`;
 }

@@ -1,7 +1,7 @@
 // Exchanges: the list, and one of them with its bindings both ways.
 import { at, exchangeInPath, lookForVhosts } from "../api.js";
 import { Bindings, bindFrom, bindTo } from "../bindings.js";
-import { Chart, usePast, useRecent } from "../chart.js";
+import { Chart, Ranges, SHORT, chosenRange, usePast, useRecent } from "../chart.js";
 import { asArguments, inVhost, sh } from "../commands.js";
 import { act } from "../dialogs.js";
 import { number, rate } from "../format.js";
@@ -33,7 +33,7 @@ export const add = async vhost => {
   act({ title: "Add an exchange", verb: "Add", done: "the exchange is there",
     fields: [{ name: "vhost", label: "Virtual host", type: "select", options: all, value: vhost || all[0] }, { name: "name", label: "Name", required: true }, { name: "type", label: "Type", type: "select", options: TYPES },
       { name: "durable", label: "Durable: it outlives a restart", type: "checkbox", value: true }, { name: "auto_delete", label: "Auto-delete: it goes with its last binding", type: "checkbox" },
-      { name: "internal", label: "Internal: only other exchanges publish to it", type: "checkbox" }, { name: "arguments", label: "Arguments", type: "json", hint: 'for example {"alternate-exchange": "unrouted"}, or {"x-delayed-type": "topic"}' }],
+      { name: "internal", label: "Internal: only other exchanges publish to it", type: "checkbox" }, { name: "arguments", label: "Arguments", type: "json", keys: [["alternate-exchange", "unrouted"], ["x-delayed-type", "topic"]] }],
     action: v => {
       const args = v.type === "x-delayed-message" && !v.arguments["x-delayed-type"] ? { "x-delayed-type": "direct", ...v.arguments } : v.arguments;
       return { method: "PUT", path: at`exchanges/${v.vhost}/${v.name}`, body: { type: v.type, durable: v.durable, auto_delete: v.auto_delete, internal: v.internal, arguments: args },
@@ -43,18 +43,19 @@ export const add = async vhost => {
 
 /** @param {{route: import("../router.js").Route}} props */
 export function Page({ route }) {
-  if (route.path.length > 2) return html`<${One} vhost=${route.path[1]} name=${route.path[2]} />`;
+  if (route.path.length > 2) return html`<${One} vhost=${route.path[1]} name=${route.path[2]} query=${route.query} />`;
   const { vhost } = route.query;
   return html`<${Head} title="Exchanges" sub="Where messages are published to, and how they find their queues."><button class="main" onClick=${() => add(vhost)}>Add an exchange</button><//>
     <${ServerTable} path=${vhost ? at`exchanges/${vhost}` : "/exchanges"} columns=${COLUMNS} need=${["name", "vhost"]} id=${(/** @type {any} */ row) => row.vhost + " " + row.name} empty=${html`<${Empty} title="No exchange" text="You may see no virtual host." />`} />`;
 }
 
-/** @param {{vhost: string, name: string}} props */
-function One({ vhost, name }) {
+/** @param {{vhost: string, name: string, query: Record<string, string>}} props */
+function One({ vhost, name, query }) {
+  const range = chosenRange(query, SHORT);
   const path = at`exchanges/${vhost}/${exchangeInPath(name)}`;
   const { data: one, problem } = useLive(path);
-  const past = usePast(one && path, "10m");
-  const recent = useRecent(one, path);
+  const past = usePast(one && path, range);
+  const recent = useRecent(one, path, range);
   const isDefault = name === "amq.default";
   if (problem && !one) return html`<${Missing} name=${name} what=${`exchange in ${vhost}`} why="It may have been deleted." problem=${problem} path=${["exchanges"]} all="All exchanges" />`;
   const remove = () => act({ title: `Delete exchange ${name}`, text: "Its bindings go with it.", danger: true, verb: "Delete", name, done: "the exchange is deleted", after: () => go(["exchanges"]),
@@ -62,7 +63,7 @@ function One({ vhost, name }) {
     action: v => ({ method: "DELETE", path: path + (v.unused ? "?if-unused=true" : ""), warren: sh`warren delete exchange ${name}` + inVhost(vhost) + (v.unused ? " --if-unused" : "") }) });
   const series = [["publish_in", "in", "--c1"], ["publish_out", "out", "--c2"]].map(([key, label, color]) => ({ label, color, rate: true, details: (/** @type {any} */ doc) => doc.message_stats?.[`${key}_details`] }));
   return html`<${Head} title=${isDefault ? "(default)" : name} sub=${one && html`${one.type} exchange in ${vhost}`}>
-      <button onClick=${() => go(["topology"], { vhost, exchange: name })}>Try a key</button><button onClick=${() => publish(vhost, isDefault ? "" : name)}>Publish</button>
+      <${Ranges} now=${range} names=${SHORT} /><button onClick=${() => go(["topology"], { vhost, exchange: name })}>Try a key</button><button onClick=${() => publish(vhost, isDefault ? "" : name)}>Publish</button>
       ${!isDefault && html`<button onClick=${() => bindFrom(vhost, name)}>Bind from it</button><button onClick=${() => bindTo(vhost, name, "exchange")}>Bind to it</button>`}
       ${!isDefault && !name.startsWith("amq.") && html`<button class="danger" onClick=${remove}>Delete</button>`}<//><${Trouble} problem=${problem} />
     ${one && html`<div class="grid"><${Card}><${Chart} title="Messages a second" series=${series} past=${past} recent=${recent} show=${rate} /><//>

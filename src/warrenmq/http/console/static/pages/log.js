@@ -15,7 +15,7 @@ export function Page({ route }) {
   const path = "/log?" + new URLSearchParams({ count: "200", ...(level ? { level } : {}), ...(text ? { text } : {}) });
   const { data, problem } = useLive(path);
   return html`<${Head} title="Log" sub="What the broker has written since its start: the last 200 lines, the newest first." /><${Trouble} problem=${problem} />
-    <${Card}><div class="row"><div class="field"><label for="l-text">Text</label><input id="l-text" type="search" value=${text} placeholder="a name, an address, an event" onInput=${(/** @type {any} */ event) => setQuery({ text: event.target.value })} /></div>
+    <${Card}><div class="fields"><div class="field"><label for="l-text">Text</label><input id="l-text" type="search" value=${text} placeholder="a name, an address, an event" onInput=${(/** @type {any} */ event) => setQuery({ text: event.target.value })} /></div>
       <div class="field"><label for="l-level">At least</label><select id="l-level" value=${level} onChange=${(/** @type {any} */ event) => setQuery({ level: event.target.value })}>
         <option value="">everything</option><option value="warning">warning</option><option value="error">error</option></select></div></div>
       ${data && (data.length ? html`<ol class="log">${[...data].reverse().map((/** @type {any} */ one) => html`<li key=${one.number}><time>${time(one.time)}</time> <${Tag} kind=${KINDS[one.level] ?? ""}>${one.level}<//> <b>${one.event}</b> <span>${one.text}</span></li>`)}</ol>`

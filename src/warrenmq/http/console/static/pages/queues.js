@@ -1,9 +1,9 @@
 // Queues and streams: the list, and one of them.
 import { at, lookForVhosts } from "../api.js";
-import { Chart, RATES, lengths, usePast, useRecent } from "../chart.js";
+import { Chart, RATES, Ranges, SHORT, chosenRange, lengths, usePast, useRecent } from "../chart.js";
 import { asArguments, inVhost, sh } from "../commands.js";
 import { act } from "../dialogs.js";
-import { bytes, duration, number, rate, time } from "../format.js";
+import { bytes, counted, duration, number, rate, time } from "../format.js";
 import { html, useState } from "../html.js";
 import { useLive } from "../live.js";
 import { Bindings, bindTo } from "../bindings.js";
@@ -19,7 +19,7 @@ const COLUMNS = [
   { key: "name", label: "name", show: row => html`<${Queue} vhost=${row.vhost} name=${row.name} />` },
   { key: "vhost", label: "vhost", show: row => row.vhost },
   { key: "type", label: "type", show: row => html`<${Tag} kind=${row.type === "classic" ? "" : "accent"}>${row.type}<//>` },
-  { key: "features", label: "features", sort: "policy", need: "durable,auto_delete,exclusive,arguments,policy,operator_policy", show: row => html`<${Features} queue=${row} />` },
+  { key: "features", label: "features", sort: "policy", need: "durable,auto_delete,exclusive,arguments,policy,operator_policy,state", show: row => html`<${Features} queue=${row} />` },
   { key: "messages_ready", label: "ready", num: true, show: row => number(row.messages_ready) },
   { key: "messages_unacknowledged", label: "unacked", num: true, show: row => number(row.messages_unacknowledged) },
   { key: "messages", label: "total", num: true, show: row => number(row.messages) },
@@ -36,7 +36,7 @@ const COLUMNS = [
 /** @param {{queue: any}} props */
 function Features({ queue }) {
   const own = queue.arguments ?? {};
-  return html`${queue.durable ? null : html`<${Tag} kind="warn">transient<//>`}${queue.auto_delete && html`<${Tag}>auto-delete<//>`}${queue.exclusive && html`<${Tag}>exclusive<//>`}
+  return html`${queue.state === "paused" && html`<${Tag} kind="bad">paused<//>`}${queue.durable ? null : html`<${Tag} kind="warn">transient<//>`}${queue.auto_delete && html`<${Tag}>auto-delete<//>`}${queue.exclusive && html`<${Tag}>exclusive<//>`}
     ${["x-message-ttl", "x-expires", "x-max-length", "x-dead-letter-exchange", "x-max-priority", "x-single-active-consumer", "x-delivery-limit"].filter(name => name in own).map(name =>
       html`<${Tag} title=${`${name}: ${own[name]}`}>${name.slice(2)}<//>`)}${queue.policy && html`<${Tag} kind="accent" title="policy">${queue.policy}<//>`}`;
 }
@@ -50,7 +50,8 @@ export const declare = (vhosts, vhost) => act({
     { name: "type", label: "Type", type: "select", options: [["classic", "classic"], ["quorum", "quorum: always durable, with a delivery limit"], ["stream", "stream: read again and again"]] },
     { name: "durable", label: "Durable: it outlives a restart", type: "checkbox", value: true },
     { name: "auto_delete", label: "Auto-delete: it goes with its last consumer", type: "checkbox" },
-    { name: "arguments", label: "Arguments", type: "json", hint: 'for example {"x-message-ttl": 60000, "x-dead-letter-exchange": "dead"}' },
+    { name: "arguments", label: "Arguments", type: "json", keys: [["x-message-ttl", 60000], ["x-expires", 3600000], ["x-max-length", 10000], ["x-max-length-bytes", 100000000], ["x-overflow", "reject-publish"], ["x-dead-letter-exchange", "dead"],
+      ["x-dead-letter-routing-key", "retry"], ["x-max-priority", 10], ["x-single-active-consumer", true], ["x-delivery-limit", 5], ["x-max-age", "7D"]] },
   ],
   action: v => {
     const all = { ...(v.type === "classic" ? {} : { "x-queue-type": v.type }), ...v.arguments };
@@ -85,39 +86,63 @@ function One({ vhost, name, route }) {
     fields: [{ name: "target", label: "To queue", required: true }, { name: "limit", label: "At most", type: "number" }, { name: "copy", label: "Copy instead: they stay here too", type: "checkbox" }],
     action: v => ({ method: "POST", path: `${path}/${v.copy ? "copy" : "move"}`, body: { target: v.target, ...(v.limit ? { limit: v.limit } : {}) },
       warren: sh`warren ${v.copy ? "copy" : "move"} ${name} ${v.target}` + (v.limit ? ` --limit ${v.limit}` : "") + inVhost(vhost) }) });
+  const paused = queue?.state === "paused";
+  const pause = () => act({ title: paused ? `Resume queue ${name}` : `Pause queue ${name}`, verb: paused ? "Resume" : "Pause", done: paused ? "its messages are handed out again" : "paused: nothing is handed out",
+    text: paused ? "Consumers get its messages again." : "It goes on taking messages, and hands none out, also after a restart: consumers wait, basic.get and leases find it empty. What consumers hold stays theirs.",
+    action: () => ({ method: "PUT", path: `${path}/${paused ? "resume" : "pause"}`, warren: sh`warren ${paused ? "resume" : "pause"} ${name}` + inVhost(vhost) }) });
   if (problem && !queue) return html`<${Missing} name=${name} what=${`queue in ${vhost}`} why="It may have been deleted, or expired." problem=${problem} path=${["queues"]} all="All queues" />`;
   if (!queue) return html`<${Head} title=${name} sub=${`queue in ${vhost}`} />`;
   const stream = queue.type === "stream";
-  return html`<${Head} title=${name} sub=${html`${queue.type} queue in ${vhost} ${!queue.durable && html`<${Tag} kind="warn">transient<//>`}
+  return html`<${Head} title=${name} sub=${html`${stream ? "stream" : `${queue.type} queue`} in ${vhost} ${paused && html`<${Tag} kind="bad">paused<//>`}${!queue.durable && html`<${Tag} kind="warn">transient<//>`}
       ${queue.policy && html`<${Tag} kind="accent">policy ${queue.policy}<//>`}`}>
       <button onClick=${() => publish(vhost, "", name)}>Publish</button><button onClick=${() => bindTo(vhost, name, "queue")}>Bind</button>
-      ${!stream && html`<button onClick=${move}>Move</button><button class="danger" onClick=${purge}>Purge</button>`}<button class="danger" onClick=${remove}>Delete</button><//>
-    <${Tabs} now=${tab} path=${route.path} tabs=${[["overview", "Overview"], ["peek", "Peek"], ...(stream ? [] : [["get", "Get"]]), ["bindings", "Bindings"], ["consumers", `Consumers (${queue.consumers})`]]} />
+      <button onClick=${pause}>${paused ? "Resume" : "Pause"}</button>${!stream && html`<button onClick=${move}>Move</button><button class="danger" onClick=${purge}>Purge</button>`}<button class="danger" onClick=${remove}>Delete</button><//>
+    <${Tabs} now=${tab} path=${route.path} tabs=${[["overview", "Overview"], ["peek", "Peek"], ...(stream ? [] : [["get", "Get"]]), ["bindings", "Bindings"], ["consumers", `Consumers (${queue.consumers})`], ...(stream ? [] : [["leases", "Leases"]])]} />
+    ${paused && html`<p class="hint" role="status">This queue is paused: it takes messages and hands none out until it is resumed. Peek looks into it all the same.</p>`}
     ${tab === "peek" ? html`<${Peek} vhost=${vhost} name=${name} route=${route} />` : tab === "get" ? html`<${Get} vhost=${vhost} name=${name} />`
       : tab === "bindings" ? html`<${Bindings} vhost=${vhost} path=${path + "/bindings"} name=${name} kind="queue" />`
       : tab === "consumers" ? html`<${Table} bare rows=${queue.consumer_details} columns=${CONSUMERS} id=${(/** @type {any} */ row) => row.channel_details.name + row.consumer_tag}
           empty=${html`<${Empty} title="Nobody consumes" text="Messages wait until a client subscribes with basic.consume." />`} />`
-      : html`<${Figures} queue=${queue} path=${path} />`}`;
+      : tab === "leases" && !stream ? html`<${Leases} vhost=${vhost} name=${name} />`
+      : html`<${Figures} queue=${queue} path=${path} query=${route.query} />`}`;
 }
 
-/** @param {{queue: any, path: string}} props */
-function Figures({ queue, path }) {
-  const past = usePast(path, "10m");
-  const recent = useRecent(queue, path);
+/** @param {{queue: any, path: string, query: Record<string, string>}} props */
+function Figures({ queue, path, query }) {
+  const range = chosenRange(query, SHORT);
+  const past = usePast(path, range);
+  const recent = useRecent(queue, path, range);
+  const stream = queue.type === "stream";
+  const { data: offsets } = useLive(stream ? path + "/stream" : null);
   const { data: ledger } = useLive(path + "/ledger");
-  return html`<dl class="stats"><${Stat} label="ready" value=${number(queue.messages_ready)} hint=${bytes(queue.message_bytes_ready)} />
-      <${Stat} label="unacked" value=${number(queue.messages_unacknowledged)} hint=${bytes(queue.message_bytes_unacknowledged)} />
-      <${Stat} label="consumers" value=${number(queue.consumers)} /><${Stat} label="oldest waits" value=${duration(queue.ages?.oldest_waiting_ms)} />
-      <${Stat} label="longest held" value=${duration(queue.ages?.oldest_held_ms)} />
+  return html`<div class="row end"><${Ranges} now=${range} names=${SHORT} /></div><dl class="stats">${stream
+      ? html`<${Stat} label="messages" value=${number(queue.messages)} hint=${bytes(queue.message_bytes)} /><${Stat} label="first offset" value=${number(offsets?.first)} /><${Stat} label="next offset" value=${number(offsets?.next)} />
+        <${Stat} label="unacked" value=${number(queue.messages_unacknowledged)} /><${Stat} label="consumers" value=${number(queue.consumers)} /><${Stat} label="oldest is from" value=${duration(queue.ages?.oldest_waiting_ms)} hint="ago" />`
+      : html`<${Stat} label="ready" value=${number(queue.messages_ready)} hint=${bytes(queue.message_bytes_ready)} />
+        <${Stat} label="unacked" value=${number(queue.messages_unacknowledged)} hint=${bytes(queue.message_bytes_unacknowledged)} />
+        <${Stat} label="consumers" value=${number(queue.consumers)} /><${Stat} label="oldest waits" value=${duration(queue.ages?.oldest_waiting_ms)} />
+        <${Stat} label="longest held" value=${duration(queue.ages?.oldest_held_ms)} />`}
       ${ledger && html`<${Stat} label="its sums" kind=${ledger.even ? "good" : "bad"} value=${ledger.even ? "close" : "do not close"} />`}</dl>
     <div class="grid"><${Card}><${Chart} title="Messages" series=${lengths(doc => doc)} past=${past} recent=${recent} /><//>
       <${Card}><${Chart} title="Messages a second" series=${RATES.filter(one => one.label !== "confirm")} past=${past} recent=${recent} show=${rate} /><//></div>
-    <div class="grid"><${Card} title="Arguments"><${Explained} value=${queue.arguments} /><//>
+    <div class="grid small"><${Card} title="Arguments"><${Explained} value=${queue.arguments} /><//>
       <${Card} title="What its policies say"><${Facts} pairs=${[["policy", queue.policy ?? "none"], ["operator policy", queue.operator_policy ?? "none"]]} />
         ${Object.keys(queue.effective_policy_definition ?? {}).length > 0 && html`<${Explained} value=${queue.effective_policy_definition} />`}<//>
       <${Card} title="More"><${Facts} pairs=${[["state", queue.state], ["node", queue.node], ["durable", queue.durable ? "yes" : "no"], ["auto-delete", queue.auto_delete ? "yes" : "no"],
         ["exclusive to", queue.owner_pid_details?.name], ["single active consumer", queue.single_active_consumer_tag ?? undefined], ["idle since", queue.idle_since ? time(queue.idle_since) : undefined],
         ["replicated", queue.replicated === undefined ? undefined : queue.replicated ? "yes" : "no: one node"]]} /><//></div>`;
+}
+
+/** @param {{vhost: string, name: string}} props */
+function Leases({ vhost, name }) {
+  const path = at`queues/${vhost}/${name}/leases`;
+  const { data, problem } = useLive(path);
+  const back = (/** @type {any} */ row) => act({ title: `Give back lease ${row.id}`, text: `${counted(row.left, "message")} of ${row.owner || "nobody by name"} come back to their places. Whoever reads them can settle them no more.`, danger: true, verb: "Give back", name: row.id, done: "they are back",
+    action: () => ({ method: "DELETE", path: `${path}/${encodeURIComponent(row.id)}` }) });
+  return html`<${Table} bare rows=${data} problem=${problem} id=${(/** @type {any} */ row) => row.id} empty=${html`<${Empty} title="Nothing is leased" text="Readers such as Spark take messages under a lease: nobody else gets them, and they come back when it runs out." />`}
+    columns=${[{ key: "owner", label: "owner", text: (/** @type {any} */ row) => row.owner, show: (/** @type {any} */ row) => html`<b>${row.owner || "–"}</b>` }, { key: "id", label: "lease", show: (/** @type {any} */ row) => html`<code>${row.id}</code>` },
+      { key: "left", label: "left", num: true, show: (/** @type {any} */ row) => `${number(row.left)} of ${number(row.count)}` }, { key: "bytes", label: "size", num: true, show: (/** @type {any} */ row) => bytes(row.bytes) },
+      { key: "expires_at", label: "runs out", show: (/** @type {any} */ row) => time(row.expires_at) }, { key: "", label: "", show: (/** @type {any} */ row) => html`<div class="actions"><button class="danger" onClick=${() => back(row)}>Give back</button></div>` }]} />`;
 }
 
 const MODES = /** @type {[string, string][]} */ ([["ack_requeue_true", "look: put them back, marked redelivered"], ["ack_requeue_false", "take them out"], ["reject_requeue_false", "reject them: dead letters, where the queue has an exchange for them"]]);

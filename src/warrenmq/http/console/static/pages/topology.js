@@ -10,6 +10,7 @@ import { href, setQuery } from "../router.js";
 import { Card, Empty, Head, Tag, Trouble } from "../ui.js";
 
 const NONE = /** @type {any[]} */ ([]);
+const READABLE = 0.6, SMALLEST = 0.2, LARGEST = 2.5; // of the drawing's own size
 const MOST = 120; // nodes that are drawn without a filter
 
 /** @param {{route: import("../router.js").Route}} props */
@@ -41,9 +42,10 @@ export function Page({ route }) {
   const change = (/** @type {string} */ name) => (/** @type {any} */ event) => setQuery({ [name]: event.target.value, ...(name === "exchange" ? {} : { exchange: query.exchange ?? "" }) });
   const names = (exchanges ?? []).map((/** @type {any} */ one) => one.name);
   return html`<${Head} title="Topology" sub=${`Exchanges, bindings and queues of vhost ${vhost}.`}>
-      <div class="row"><span class="tag">— binding</span><span class="tag bad">- - dead letters</span><span class="tag">··· alternate</span></div><//>
+      <dl class="legend"><div><dt><svg viewBox="0 0 40 10" aria-hidden="true"><path class="edge" d="M0 5H40" /></svg></dt><dd>binding</dd></div><div><dt><svg viewBox="0 0 40 10" aria-hidden="true"><path class="edge dead" d="M0 5H40" /></svg></dt><dd>dead letters</dd></div>
+        <div><dt><svg viewBox="0 0 40 10" aria-hidden="true"><path class="edge alternate" d="M0 5H40" /></svg></dt><dd>alternate exchange</dd></div></dl><//>
     <${Trouble} problem=${problem} />
-    <${Card} title="Where would a message go?"><div class="row">
+    <${Card} title="Where would a message go?"><div class="fields">
       <div class="field"><label for="t-exchange">Exchange</label><select id="t-exchange" value=${asked ? query.exchange || "amq.default" : " "} onChange=${change("exchange")}>
         <option value=" " disabled>choose one</option>${names.map((/** @type {string} */ name) => html`<option value=${name || "amq.default"}>${name || "(default)"}</option>`)}</select></div>
       <div class="field"><label for="t-key">Routing key</label><input id="t-key" value=${query.key ?? ""} onInput=${change("key")} placeholder="order.new.eu" spellcheck="false" /></div>
@@ -72,15 +74,19 @@ function Drawing({ graph, way, vhost, queues, flow }) {
   const { places, ways, width, height } = useMemo(() => placed(graph), [graph]);
   const rates = flow?.whole ? flowing(flow.steps, graph.edges) : new Map();
   const box = useRef(/** @type {any} */ (null));
+  const [scale, setScale] = useState(1);
+  const fit = () => Math.min(1, Math.max(SMALLEST, (box.current.clientWidth - 2) / width));
+  useEffect(() => setScale(fit() >= READABLE ? fit() : 1), [places]); // all of it where that can still be read
   useEffect(() => { // where it matters is in the middle: the path, or what most is bound to
     const ends = graph.edges.flatMap((/** @type {any} */ edge) => [edge.from, edge.to]);
     const most = [...new Set(ends)].map(id => [id, ends.filter((/** @type {any} */ one) => one === id).length]).sort((one, other) => other[1] - one[1])[0]?.[0];
     const place = places.get([...way.nodes].find(id => places.has(id)) ?? most);
-    if (place) box.current.scrollTo(place.x - box.current.clientWidth / 3, place.y - box.current.clientHeight / 2);
-  }, [places, way]);
+    if (place) box.current.scrollTo(place.x * scale - box.current.clientWidth / 3, place.y * scale - box.current.clientHeight / 2);
+  }, [places, way, scale]);
   const counts = new Map(queues.map(one => ["q:" + one.name, one.messages]));
   const some = way.nodes.size > 0;
-  return html`<div ref=${box} class="graph" tabindex="0" role="region" aria-label="the topology, drawn"><svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
+  return html`<div class="drawing"><div class="segments" role="group" aria-label="size of the drawing"><button aria-label="smaller" disabled=${scale <= SMALLEST} onClick=${() => setScale(Math.max(SMALLEST, scale / 1.25))}>−</button><button onClick=${() => setScale(fit())}>Fit</button><button aria-label="larger" disabled=${scale >= LARGEST} onClick=${() => setScale(Math.min(LARGEST, scale * 1.25))}>+</button></div>
+    <div ref=${box} class="graph" tabindex="0" role="region" aria-label="the topology, drawn"><svg width=${width * scale} height=${height * scale} viewBox=${`0 0 ${width} ${height}`}>
     <defs><marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerUnits="userSpaceOnUse" markerWidth="10" markerHeight="10" orient="auto-start-reverse"><path d="M0 0 10 5 0 10z" class="arrow" /></marker></defs>
     ${graph.edges.map((/** @type {any} */ edge, /** @type {number} */ n) => {
       const found = ways.get(n);
@@ -93,12 +99,12 @@ function Drawing({ graph, way, vhost, queues, flow }) {
     ${graph.nodes.map((/** @type {any} */ node) => {
       const place = places.get(node.id);
       const on = way.nodes.has(node.id);
-      const sub = node.kind === "queue" ? `${short(counts.get(node.id) ?? 0)} messages` : node.type;
+      const sub = node.kind === "queue" ? `${short(counts.get(node.id) ?? 0)} message${counts.get(node.id) === 1 ? "" : "s"}` : node.type;
       return html`<a key=${node.id} href=${href([node.kind === "queue" ? "queues" : "exchanges", vhost, node.name || "amq.default"])} class=${`${node.kind} ${on ? "lit" : some ? "dim" : ""}`} data-node=${`${node.kind} ${node.name}`}>
         <rect class="box" x=${place.x - place.width / 2} y=${place.y - 23} width=${place.width} height="46" rx=${node.kind === "queue" ? 6 : 23} />
         <text text-anchor="middle" x=${place.x} y=${place.y - 2}>${cut(node.name || "(default)", 26)}</text>
         <text class="sub" text-anchor="middle" x=${place.x} y=${place.y + 14}>${cut(sub, 26)}</text></a>`;
-    })}</svg></div>`;
+    })}</svg></div></div>`;
 }
 
 /** Headers as warren takes them.

@@ -94,12 +94,12 @@ function Asking({ query, text, age, busy, ask }) {
   const [back, setBack] = useState(age);
   const change = CHANGES.find(one => one.id === id) ?? CHANGES[0];
   const values = filled(change, raw);
-  const read = async (/** @type {any} */ event) => { const file = event.target.files[0]; if (file) setRaw({ ...raw, definitions: await file.text() }); };
+  const read = async (/** @type {any} */ event) => { const file = event.target.files[0]; if (!file) return; const text = await file.text(); setRaw((/** @type {any} */ now) => ({ ...now, definitions: text })); };
   const run = (/** @type {any} */ event) => { event.preventDefault(); ask({ change: id, age: back === "1h" ? "" : back, ...values }); };
   return html`<${Card}><form class="asking" onSubmit=${run}><div class="row">
       <div class="field"><label for="i-change">What if</label><select id="i-change" value=${id} onChange=${(/** @type {any} */ event) => setId(event.target.value)}>${CHANGES.map(one => html`<option value=${one.id}>${one.label}</option>`)}</select></div>
       <div class="field"><label for="i-age">Of the last</label><select id="i-age" value=${back} onChange=${(/** @type {any} */ event) => setBack(event.target.value)}>${Object.entries(AGES).map(([name, [, label]]) => html`<option value=${name}>${label}</option>`)}</select></div></div>
-    <div class=${id === "definitions" ? "" : "row"}>${change.fields.map(field => html`<${Input} key=${field.name} field=${field} value=${values[field.name]} change=${(/** @type {any} */ value) => setRaw({ ...raw, [field.name]: value })} />`)}</div>
+    <div class=${id === "definitions" ? "" : "fields"}>${change.fields.map(field => html`<${Input} key=${field.name} field=${field} value=${values[field.name]} change=${(/** @type {any} */ value) => setRaw((/** @type {any} */ now) => ({ ...now, [field.name]: value }))} />`)}</div>
     ${id === "definitions" && html`<div class="field"><label for="i-file">From a file</label><input id="i-file" type="file" accept=".json,application/json" onChange=${read} /></div>`}
     <div class="buttons"><button class="main" disabled=${busy}>Ask</button></div></form><//>`;
 }

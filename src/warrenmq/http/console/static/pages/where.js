@@ -21,6 +21,8 @@ export function Page({ route }) {
   const [busy, setBusy] = useState(false);
   const path = "/messages?" + new URLSearchParams({ [by]: text, ...(by === "queue" ? { vhost: route.query.vhost || "/" } : {}), limit: "20", body: "true" });
   useEffect(() => {
+    setWay(by); // the address may be another one: back, or a link
+    setTyped(text);
     setFound(null);
     setProblem(null);
     if (!text) return undefined;
