@@ -305,6 +305,16 @@ def test_definitions_are_imported_after_a_look_at_what_they_would_change(
     assert api.get("/policies/%2F/short")["definition"] == {"max-length": 5}
 
 
+def test_what_is_typed_right_after_the_palette_was_called_is_typed_into_it(seen: Watched) -> None:
+    seen.go("overview")
+    focused = """async () => {
+        dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true }));
+        for (let n = 0; n < 5; n++) await null;  // before anything is painted, or another key can come
+        return document.activeElement.getAttribute('aria-label');
+    }"""
+    assert seen.page.evaluate(focused) == "Jump to"
+
+
 def test_the_palette_jumps_to_any_queue_by_the_keyboard(seen: Watched) -> None:
     seen.go("overview")
     seen.page.keyboard.press("Control+k")

@@ -108,7 +108,7 @@ export function Chart({ title, series, past, recent, show = short, height = 140 
   useEffect(() => {
     const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
     const made = new uPlot({
-      width: box.current.clientWidth || 300, height, legend: { show: false },
+      width: box.current.clientWidth || 300, height: Math.max(height, box.current.clientHeight), legend: { show: false },
       cursor: { points: { size: 6 }, drag: { x: false, y: false } },
       scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, 1) * 1.1] } },
       axes: [{ ...axis, size: 26, space: 70, values: (/** @type {any} */ _, /** @type {number[]} */ all) => all.map(clock) },
@@ -119,7 +119,7 @@ export function Chart({ title, series, past, recent, show = short, height = 140 
       }))],
     }, data, box.current);
     plot.current = made;
-    const watch = new ResizeObserver(() => { if (box.current) made.setSize({ width: box.current.clientWidth, height }); });
+    const watch = new ResizeObserver(() => { if (box.current) made.setSize({ width: box.current.clientWidth, height: Math.max(height, box.current.clientHeight) }); });
     watch.observe(box.current);
     return () => { watch.disconnect(); made.destroy(); plot.current = null; };
   }, [names, height, scheme]);

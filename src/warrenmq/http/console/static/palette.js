@@ -41,7 +41,8 @@ function Box({ more }) {
       if (gone) return;
       const hit = (/** @type {string} */ what, /** @type {string} */ kind) => (/** @type {any} */ row) =>
         ({ what, label: row.name || "(default)", sub: row.vhost, to: href([kind, row.vhost, row.name || "amq.default"]) });
-      setNamed([...queues.items.map(hit("queue", "queues")), ...exchanges.items.map(hit("exchange", "exchanges"))]);
+      const begins = (/** @type {Hit} */ one) => one.label.toLowerCase().startsWith(text.toLowerCase()) ? 0 : 1; // these are meant
+      setNamed([...queues.items.map(hit("queue", "queues")), ...exchanges.items.map(hit("exchange", "exchanges"))].sort((one, other) => begins(one) - begins(other)));
     }, text ? 80 : 0);
     return () => { gone = true; clearTimeout(timer); };
   }, [text]);

@@ -42,7 +42,7 @@ export function Page({ route }) {
       <${Commands} warren=${`warren delayed list` + (query.exchange ? sh` --exchange ${query.exchange}` : "") + inVhost(vhost)} curl=${curl({ method: "GET", path })} /><//>
     ${data?.next && html`<p class="soft">The first ${number(items.length)} by due time are shown. Zoom in or search for others.</p>`}
     ${!problem && html`<${Table} bare rows=${data ? items : null} id=${(/** @type {any} */ row) => row.id + row.exchange} empty=${filtered ? html`<${Empty} title="Nothing matches" text="Widen the search, or zoom out." />`
-      : html`<${Empty} title="Nothing is delayed" text="Declare an exchange of type x-delayed-message and publish to it with the header x-delay, in milliseconds. Messages that wait for a retry are here too." />`}
+      : html`<${Empty} title="Nothing is delayed" text="Declare an exchange of type x-delayed-message and publish to it with the header x-delay, in milliseconds. Messages that wait for a retry are here too."><a href=${href(["exchanges"], { vhost })}>To the exchanges</a><//>`}
       columns=${[{ key: "due_ms", label: "due", show: (/** @type {any} */ row) => html`${time(row.due_ms)}<br /><small>in ${duration(row.due_ms - Date.now())}</small>` }, { key: "id", label: "id", show: (/** @type {any} */ row) => html`<code>${row.id}</code>${row.repeats && html`<br /><${Tag} kind="accent">repeats<//>`}` },
         { key: "exchange", label: "at", show: (/** @type {any} */ row) => row.queue ? html`<${Queue} vhost=${vhost} name=${row.queue} /> <${Tag}>retry ${row.retry}<//>` : html`<${Exchange} vhost=${vhost} name=${row.exchange} />` },
         { key: "routing_keys", label: "key", show: (/** @type {any} */ row) => html`<code>${row.routing_keys.join(", ")}</code>` },

@@ -58,7 +58,7 @@ export function Page({ route }) {
     ${graph && flow && !flow.whole && html`<p class="hint">Messages take more than 16,384 different ways through this broker: what moves along each edge is not known.</p>`}
     ${graph && (graph.nodes.length ? html`<${Drawing} graph=${graph} way=${way} vhost=${vhost} queues=${queues} flow=${flow} />
       ${whole && graph.nodes.length < whole.nodes.length && html`<p class="soft">${number(graph.nodes.length)} of ${number(whole.nodes.length)} are drawn. Name what you look for above.</p>`}`
-      : html`<${Card}><${Empty} title="Nothing to draw" text="There are no queues and no exchanges of your own in this virtual host yet." /><//>`)}`;
+      : html`<${Card}><${Empty} title="Nothing to draw" text="There are no queues and no exchanges of your own in this virtual host yet."><a href=${href(["queues"], { vhost })}>Add a queue</a><//><//>`)}`;
 }
 
 /** @param {{explained: any, said: any[]}} props */
