@@ -133,7 +133,13 @@ def test_no_name_becomes_markup_in_any_list(api: Api, channel: Any, browser: Any
     shown = 0
     one = f"%2F/{name}"
     tabs = [f"queues/{one}?tab={tab}" for tab in ("overview", "peek", "bindings", "consumers")]
-    more = (f"exchanges/{one}", f"users/{name}", f"topology?exchange={name}&key={name}", f"dead?queue={name}")
+    more = (
+        f"exchanges/{one}",
+        f"users/{name}",
+        f"vhosts/{name}",
+        f"topology?exchange={name}&key={name}",
+        f"dead?queue={name}",
+    )
     supposed = f"change=policy&name={name}&pattern={name}&definition={quote(json.dumps({'max-length': 0}))}"
     for place in (
         *PLACES,
@@ -177,6 +183,58 @@ def test_every_view_has_no_fault_for_who_cannot_see_it_well_light_and_dark(seen:
                 faults.append((scheme, place, one["id"], [node["html"][:160] for node in one["nodes"][:2]]))
             seen.picture(f"{view}-{scheme}")
     assert faults == []
+
+
+#: place, what is clicked there, and what opens
+OPENED = (
+    ("overview", "button.jump", "dialog.palette li"),
+    ("overview", ".me summary", ".me .menu-box"),
+    ("queues", "summary:text-is('Columns')", ".menu-box label"),
+    ("queues", "main button:text-is('Add a queue')", "dialog .chips"),
+    ("queues/%2F/orders", "main button:text-is('Publish')", "dialog input[type=file]"),
+    ("queues/%2F/orders", "main button:text-is('Delete')", "dialog [name=confirm]"),
+    ("users", "main button:text-is('Add a user')", "dialog [name=password]"),
+)
+
+
+def test_what_opens_over_a_view_has_no_fault_either_and_is_closed_by_escape(seen: Watched) -> None:
+    if not AXE.is_file():
+        pytest.skip("axe-core is missing (cd tests/clients && npm install): accessibility is not checked")
+    faults = []
+    seen.go("overview")
+    seen.page.evaluate(AXE.read_text() + "; null")
+    for scheme in ("light", "dark"):
+        seen.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        for number, (place, button, opened) in enumerate(OPENED):
+            seen.go(place)
+            seen.page.click(button)
+            seen.page.wait_for_selector(opened)
+            if seen.page.locator("dialog summary").count():
+                seen.page.click("dialog summary")
+            for one in seen.page.evaluate("axe.run(document)")["violations"]:
+                faults.append((scheme, place, button, one["id"], [node["html"][:160] for node in one["nodes"][:2]]))
+            seen.picture(f"opened-{number}-{scheme}")
+            if seen.page.locator("dialog").count():
+                seen.page.keyboard.press("Escape")
+                seen.page.wait_for_selector("dialog", state="detached")
+            else:
+                seen.page.click(button)
+    assert faults == []
+
+
+def test_definitions_with_names_that_are_markup_are_shown_as_text_before_they_are_imported(
+    seen: Watched, tmp_path: Path
+) -> None:
+    queue = {"vhost": "/", "name": EVIL, "durable": True, "auto_delete": False, "arguments": {EVIL: EVIL}}
+    file = tmp_path / "definitions.json"
+    file.write_text(json.dumps({"queues": [queue], "users": [{"name": EVIL, "tags": [EVIL], "password_hash": ""}]}))
+    seen.go("definitions")
+    seen.page.set_input_files("#definitions", str(file))
+    seen.page.wait_for_selector(".diff summary")
+    for summary in seen.page.query_selector_all(".diff summary"):
+        summary.click()
+    assert seen.text().count(EVIL) >= 4
+    assert seen.page.locator("img:not([alt=''])").count() == 0 and seen.page.locator("[onerror]").count() == 0
 
 
 def test_a_phone_shows_every_view_without_moving_sideways_and_the_menu_when_asked(
