@@ -83,8 +83,6 @@ class World:
         self.core.advance(self.rng.choice((1, 2000)))
 
     def transact(self) -> None:
-        if self.failing:
-            return  # what it did stays, and waits for the disk with its id, but not in the same batch
         for _ in range(self.rng.randrange(1, 4)):
             id = self.some_id()
             self.client.publish("once", "k", id.encode(), message_id=id, delivery_mode=2, channel=2)

@@ -103,12 +103,13 @@ class Forget(Job):
 
 @final
 class Page:
-    """A page that is not on disk yet."""
+    """A page that is not on disk yet. ``committed``: of what transactions did, which stays whatever the disk does."""
 
-    def __init__(self, window: Window, batch: i64, address: i64) -> None:
+    def __init__(self, window: Window, batch: i64, address: i64, committed: bool) -> None:
         self.window: Final = window
         self.batch: Final = batch
         self.address: Final = address
+        self.committed: Final = committed
 
 
 @final
@@ -225,16 +226,27 @@ class Deduplication(WaitsForLog, Concluding):
         window.fresh = append(window.fresh, number)
 
     def conclude(self) -> None:
-        """The turn ends: a page for each exchange that took something."""
+        """The turn ends: a page for each exchange that took something, and one for what transactions did there: if the
+        disk cannot take them now, that one waits for it with the messages, in their batch."""
         windows = self._fresh
         self._fresh = []
         for window in windows:
             fresh = window.fresh
             window.fresh = vec[i64]()
-            if not window.gone:
-                self._write_page(window, fresh)
+            if window.gone:
+                continue
+            committed = vec[i64]()
+            others = vec[i64]()
+            for number in fresh:
+                one = window.unsynced.get(int(number))
+                if one is not None and one.committed:
+                    committed = append(committed, number)
+                else:
+                    others = append(others, number)
+            self._write_page(window, committed, True)
+            self._write_page(window, others, False)
 
-    def _write_page(self, window: Window, numbers: vec[i64]) -> None:
+    def _write_page(self, window: Window, numbers: vec[i64], committed: bool) -> None:
         entries: list[RememberedId] = []
         last: i64 = NONE
         for number in numbers:
@@ -246,7 +258,7 @@ class Deduplication(WaitsForLog, Concluding):
         if last != NONE:
             services = self._services
             address = window.pages.write(services.log, window.since, entries, last)
-            self._pages.append(Page(window, services.log.batch, address))
+            self._pages.append(Page(window, services.log.batch, address, committed))
             if not self._waits:
                 self._wait()
 
@@ -265,25 +277,23 @@ class Deduplication(WaitsForLog, Concluding):
         del self._pages[:n]
 
     def batch_failed(self, batch: i64, taken: dict[int, int]) -> None:  # noqa: ARG002
-        """Forget what publishers are told was not accepted. What a transaction did stays, and is written once more."""
+        """Forget what publishers are told was not accepted. What a transaction did stays, and its pages with it."""
         log = self._services.log
-        firsts: dict[Window, int] = {}
+        lost: dict[Window, set[int]] = {}
         pages: list[Page] = []
         for page in self._pages:
-            if page.batch > batch:
+            if page.batch > batch or page.committed:
                 pages.append(page)
-            elif page.window not in firsts:
-                firsts[page.window] = int(page.address)
+            else:
+                lost.setdefault(page.window, set()).add(int(page.address))
         self._pages = pages
-        for window, first in firsts.items():
-            window.pages.take_back(log, first)
+        for window, addresses in lost.items():
+            window.pages.take_back(log, addresses)
+            self._define(window)  # since when it remembers everything, which those pages said
         kept: list[Unsynced] = []
         for one in self._unsynced:
-            if one.batch > batch:
+            if one.batch > batch or one.committed:
                 kept.append(one)
-            elif one.committed:
-                kept.append(one)
-                self._note_fresh(one.window, one.number)
             else:
                 self._forget(one)
         self._unsynced = kept

@@ -90,15 +90,24 @@ class Pages:
             self._lasts = self._lasts[self._head :]
             self._head = 0
 
-    def take_back(self, log: Log, first: i64) -> None:
-        """The disk could not take the pages from this address on, which are the youngest."""
-        left: i64 = len(self._addresses)
-        while left > self._head and self._addresses[left - 1] >= first:
-            left -= 1
-            log.settle(self.holder, self._addresses[left], IDS_FORGOTTEN)
-        self._positions = self._positions[:left]
-        self._addresses = self._addresses[:left]
-        self._lasts = self._lasts[:left]
+    def take_back(self, log: Log, lost: set[int]) -> None:
+        """The disk could not take these."""
+        positions = vec[i64]()
+        addresses = vec[i64]()
+        lasts = vec[i64]()
+        i = self._head
+        while i < len(self._addresses):
+            if int(self._addresses[i]) in lost:
+                log.settle(self.holder, self._addresses[i], IDS_FORGOTTEN)
+            else:
+                positions = append(positions, self._positions[i])
+                addresses = append(addresses, self._addresses[i])
+                lasts = append(lasts, self._lasts[i])
+            i += 1
+        self._head = 0
+        self._positions = positions
+        self._addresses = addresses
+        self._lasts = lasts
 
     def addresses(self) -> vec[i64]:
         return self._addresses[self._head :]
