@@ -106,6 +106,10 @@ def test_a_broker_that_was_killed_has_its_journal_completed_by_the_next(tmp_path
     with start_warren("--journal", "on", data_dir=data) as second:
         publish(second.url, "after")
         until(lambda: journalled(data) == ["killed", "after"])
+        [down] = [row for row in read(data) if row["event"] == "interrupted"]
+        times = {row["message_id"]: row["time"] for row in read(data) if row["event"] == "published"}
+        assert times["killed"] <= down["time"] < down["until"].isoformat(timespec="microseconds") <= times["after"]
+        assert "number" not in down, "nobody knows how much was not written"
 
 
 def test_the_process_is_nice_ends_with_its_broker_and_is_started_again_when_it_is_killed(tmp_path: Path) -> None:

@@ -91,6 +91,7 @@ class Replay(Witness):
         self.leases: Counter[tuple[int, str, int]] = Counter()  # queue, lease, position
         self.places: dict[tuple[int, int], int] = {}  # addresses by queue and position, as they entered
         self.gaps = 0
+        self._interruptions: list[tuple[int, int]] = []  # from when to when (µs) not all is told, because of a crash
         self.delayed: set[int] = set()  # which are no queues
         self.fates: Counter[int] = Counter()  # what became of messages of which nothing else is told
         self._who: dict[int, Any] = {}
@@ -188,3 +189,10 @@ class Replay(Witness):
 
     def gap(self, _since: int, _until: int, count: int) -> None:
         self.gaps += count
+
+    def interrupted(self, since: int, until: int) -> None:
+        self._interruptions.append((since, until))
+
+    def admits(self, time: int) -> bool:
+        """Is it said that not all of this time (µs) is told?"""
+        return any(since <= time <= until for since, until in self._interruptions)

@@ -95,7 +95,7 @@ def test_deleted_queues_and_gaps_are_told(tmp_path: Path) -> None:
     gap = {"time": 5, "event": "gap", "until": 9, "number": 12}
     write_file(tmp_path, 7, [published(1, BASE, 1), at_queue(2, "queue deleted", BASE, "gone"), gap], [])
     index = Index(next(tmp_path.glob("*.index")))
-    assert index.gaps == [[5, 9, 12]]
+    assert index.gaps == [(5, 9, 12, "gap")]
     assert index.key(deleted_key("/", "gone")) == [0]
     assert index.key(deleted_key("/", "q")) == index.key(deleted_key("other", "gone")) == []
 

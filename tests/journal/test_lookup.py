@@ -22,8 +22,10 @@ from warrenmq.journal import bodies, index, parquet
 from warrenmq.journal import folder as journal_folder
 from warrenmq.journal.export import export
 from warrenmq.journal.files import index_of
+from warrenmq.journal.life import moment
 from warrenmq.journal.lookup import answer
 from warrenmq.journal.question import QuestionError
+from warrenmq.log.layout import WITHOUT_RECORD
 from warrenmq.testing import Broker
 
 __all__ = ["folder"]  # a fixture
@@ -320,6 +322,25 @@ def test_a_gap_is_told_where_it_was_while_the_message_was_there(tmp_path: Path) 
     write_file(tmp_path, 1, [*gaps, *ended, *waiting], [])
     assert [gap["events"] for gap in lives(tmp_path, id=1)[0]["gaps"]] == [8]
     assert [gap["events"] for gap in lives(tmp_path, id=2)[0]["gaps"]] == [9], "it may still be there"
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_crash_gives_back_what_was_held_and_ends_what_only_memory_had(tmp_path: Path, indexed: bool) -> None:
+    base, memory = 1 << 32, WITHOUT_RECORD
+    rows: list[dict[str, Any]] = []
+    for address, id in ((base, 1), (memory + 2, 2), (base + 3, 3)):
+        rows += [published(1, address, id), at_queue(1, "enqueued", address, position=id)]
+    held: dict[str, Any] = {"consumer": "c", "connection": "x", "user": "u", "channel": 1, "tag": 1}
+    rows += [at_queue(2, "delivered", base, **held), {"time": 2, "event": "interrupted", "until": 10}]
+    rows += [at_queue(12, "delivered", base + 3, **held)]
+    write_file(tmp_path, 1, rows, [])
+    if not indexed:
+        index_of(next(tmp_path.glob("*.parquet"))).unlink()
+    first, second, third = (lives(tmp_path, id=id)[0] for id in (1, 2, 3))
+    assert [life["state"] for life in (first, second, third)] == ["waiting", "gone", "held"]
+    assert first["gaps"] == [{"since": moment(2), "until": moment(10), "events": None, "event": "interrupted"}]
+    [place] = second["places"]
+    assert (place["cause"], place["since"]) == ("interrupted", moment(10))
 
 
 def test_parts_that_were_joined_are_not_told_twice(tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ class History:
         self.publisher = self.core.client(persistent=True)
         self.got: list[tuple[int, int, str, str, bool]] = []
         self.read: list[tuple[int, int, str, str, bool]] = []
+        self.saw: list[tuple[tuple[int, int, str, str, bool], int]] = []  # all of both, and by when (µs)
         self.leases: list[Lease] = []
         self.leased: Counter[tuple[int, str, int]] = Counter()  # queue, lease, position
         self.count = 0
@@ -137,6 +138,7 @@ class History:
         tag = int(str(got["delivery_tag"]))
         consumer = str(got["consumer_tag"]) if got.name == "basic.deliver" else ""
         seen = (got.channel, tag, consumer, got.properties.message_id or "", bool(got["redelivered"]))
+        self.saw.append((seen, int(self.core.log.time)))
         if got.channel == 3:
             self.read.append(seen)
             return
@@ -316,6 +318,16 @@ def check_after(history: History, clean: bool, all_taken: bool = True) -> None:
         assert found == here(replayed(core), int(queue.id)), name
 
 
+def check_seen(history: History, replay: Replay) -> None:
+    """What clients got is told, or the journal says that not all of that time is."""
+    told = Counter(replay.deliveries) + Counter(replay.reads)
+    for seen, time in history.saw:
+        if told[seen] > 0:
+            told[seen] -= 1
+        else:
+            assert replay.admits(time), f"{seen} at {time}"
+
+
 @given(st.lists(steps, min_size=1, max_size=40), st.booleans())
 def test_what_the_journal_tells_is_what_the_broker_has(
     history: list[tuple[str, str, int | bool | None]], clean: bool
@@ -356,6 +368,7 @@ def test_after_a_power_cut_the_journal_tells_what_the_log_recovers(
         for queue in after.broker.vhosts["/"].queues.values():
             found = Counter(int(address) for address in queue.logged_addresses())
             assert found == of_the_log(replay.queue(int(queue.id)).here()), queue.name
+        check_seen(told, replay)
         after.crash()
     told.core.crash()
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -14,6 +15,7 @@ pytest.importorskip("pyarrow")
 
 from tests.journal.tables import at_queue, published, write_file
 from warrenmq.cli.main import build_app
+from warrenmq.log.layout import WITHOUT_RECORD
 
 SECOND = 1_000_000
 BASE = 1 << 32
@@ -128,3 +130,25 @@ def test_a_header_is_found_whether_its_value_is_a_text_or_not(tmp_path: Path) ->
     for wanted, names in {"7": {"number", "digits"}, "7a": {"text"}, "-2": {"negative"}, "true": {"truth"}}.items():
         lines = run("--header", f"h={wanted}", "--journal", str(tmp_path), "--json").stdout.splitlines()
         assert {json.loads(line)["message_id"] for line in lines} == names, wanted
+
+
+def test_a_crash_while_the_message_was_there_is_told_with_it(tmp_path: Path) -> None:
+    transient = WITHOUT_RECORD | 1
+    held: dict[str, Any] = {"consumer": "c", "connection": "x", "user": "u", "channel": 1, "tag": 1}
+    rows = [published(SECOND, BASE, 41, "kept"), at_queue(SECOND, "enqueued", BASE, position=1)]
+    rows += [published(SECOND, transient, 1, "brief"), at_queue(SECOND, "enqueued", transient, position=2)]
+    rows += [at_queue(2 * SECOND, "delivered", BASE, **held)]
+    rows += [{"time": 3 * SECOND, "event": "interrupted", "until": 4 * SECOND}]
+    write_file(tmp_path, 1, rows, [])
+    down = (
+        "  not known: what was not written yet when the broker went down without being stopped, 1970-01-01 "
+        "00:00:03.000000 to 1970-01-01 00:00:04.000000"
+    )
+    assert run("kept", "--journal", str(tmp_path)).stdout.splitlines()[-2:] == [
+        down,
+        "  now: waiting in queue 'q' since 1970-01-01 00:00:04.000000",
+    ]
+    assert run("brief", "--journal", str(tmp_path)).stdout.splitlines()[-2:] == [
+        down,
+        "  now: gone: transient, and gone when the broker went down without being stopped",
+    ]

@@ -67,6 +67,9 @@ class Recording(Witness):
     def gap(self, since: int, until: int, count: int) -> None:
         self.seen.append(("gap", since, until, count))
 
+    def interrupted(self, since: int, until: int) -> None:
+        self.seen.append(("interrupted", since, until))
+
 
 def opened(folder: Path) -> Log:
     return Log.open(str(folder), Files(), LogSettings())[0]
@@ -298,3 +301,65 @@ def test_an_event_of_a_later_warren_is_skipped_by_a_start_and_by_whoever_reads(t
     assert told(tmp_path) == [(7, "message", 1, b"", 0)]
     again, recovered = Log.open(str(tmp_path), Files(), LogSettings())
     assert again.close() and list(recovered.queues) == [1]
+
+
+# -- a crash -------------------------------------------------------------------------------------------------------
+
+
+def interruptions(folder: Path) -> list[tuple[Any, ...]]:
+    return [one for one in told(folder) if one[0] == "interrupted"]
+
+
+def let_go(log: Log) -> None:
+    """The process is gone, and with it its lock."""
+    log.tail.close()
+    log.files.close(log._lock)
+
+
+def begun(folder: Path, time: int) -> Log:
+    """A log whose broker does something at this time, which is on disk."""
+    log = opened(folder)
+    log.time = time
+    log.define("kind", f"key {time}", b"value")
+    log.end_turn(True)
+    assert log.flush()
+    return log
+
+
+def test_a_start_after_a_crash_says_from_when_to_when_something_may_not_have_been_told(tmp_path: Path) -> None:
+    first = begun(tmp_path, 1000)
+    let_go(first)
+    second = begun(tmp_path, 5000)
+    let_go(second)
+    assert interruptions(tmp_path) == [("interrupted", 1000, 5000)]
+    third = begun(tmp_path, 9000)
+    assert interruptions(tmp_path)[-1:] == [("interrupted", 5000, 9000)]
+    assert third.close()
+
+
+def test_a_start_after_a_clean_stop_and_a_new_folder_say_nothing(tmp_path: Path) -> None:
+    assert begun(tmp_path, 1000).close({})
+    assert interruptions(tmp_path) == []
+    assert begun(tmp_path, 5000).close({})
+    assert interruptions(tmp_path) == []
+
+
+def test_a_crash_is_told_though_nothing_happens_after_it(tmp_path: Path) -> None:
+    first = begun(tmp_path, 1000)
+    let_go(first)
+    second = opened(tmp_path)
+    second.time = 7000
+    second.end_turn(False)
+    second.tick(1)
+    second.tick(1001)
+    assert interruptions(tmp_path) == [("interrupted", 1000, 7000)]
+    assert second.close()
+
+
+def test_a_crash_before_the_crash_was_told_is_one_with_it(tmp_path: Path) -> None:
+    first = begun(tmp_path, 1000)
+    let_go(first)
+    second = opened(tmp_path)
+    let_go(second)
+    begun(tmp_path, 9000).close()
+    assert interruptions(tmp_path) == [("interrupted", 1000, 9000)]

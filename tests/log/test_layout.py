@@ -155,6 +155,7 @@ for _prefix, _row in (
     ("EVENT_ROUTE", "route"),
     ("EVENT_ROUTED", "routed"),
     ("EVENT_SAMPLED_OUT", "sampled out"),
+    ("EVENT_INTERRUPTED", "interrupted"),
     ("EVENT_BODY", "body"),
 ):
     for _one in row_of(_row).fields:
@@ -194,6 +195,7 @@ FIXED = (
         "EVENT_ROUTE_FIXED": ["route"],
         "EVENT_ROUTED_FIXED": ["routed"],
         "EVENT_SAMPLED_OUT_FIXED": ["sampled out"],
+        "EVENT_INTERRUPTED_FIXED": ["interrupted"],
         "EVENT_BODY_FIXED": ["body"],
     }
 )
@@ -466,7 +468,7 @@ def a_definition(row: RecordSpec, draw: Draw) -> None:
     assert state.definitions == ({(kind, key): value} if define else {})
 
 
-@case("turn", "name", "published", "delivered to", "gap", "letter lost", "fate", "queue", "given back")
+@case("turn", "name", "published", "delivered to", "gap", "letter lost", "fate", "queue", "given back", "interrupted")
 def an_event(row: RecordSpec, draw: Draw) -> None:
     """Written all together, as they come in a turn; ``test_events.py`` reads them."""
     events = Events()
@@ -479,6 +481,7 @@ def an_event(row: RecordSpec, draw: Draw) -> None:
         events.delivered(who, queue, position + n, address + n, tag + n, flags)
         events.given_back(queue, position + n, address + n)
     events.left_out(5)
+    events.interrupted(1 + position)
     events.letter_lost(queue, address)
     header, exchange, keys, code = draw(octets), draw(names), draw(octets), draw(i32)
     fates = Fates(events)
@@ -493,6 +496,7 @@ def an_event(row: RecordSpec, draw: Draw) -> None:
         "delivered to": {"who": 1, "queue": queue, "position": position, "address": address, "count": told, "tag": tag}
         | {"flags": flags},
         "gap": {"since": time, "until": time, "count": 5},
+        "interrupted": {"since": 1 + position, "until": time},
         "letter lost": {"queue": queue, "address": address},
         "queue": {"queue": queue, "text_length": 5, "text": b"queue"},
         "given back": {"queue": queue, "position": position, "address": address, "count": told},
@@ -741,6 +745,7 @@ def test_a_folder_in_which_everything_happened_has_every_kind_of_the_present_for
     events.delivered(events.name(b"consumer"), 1, 1, addresses[0], 1, 0)
     events.left_out(1)
     events.sampled_out(1)
+    events.interrupted(1)
     events.letter_lost(1, addresses[0])
     events.given_back(1, 1, addresses[0])
     queue = Named(1, b"queue")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pika
+import pika.exceptions
 import pytest
 
 from tests.broker.test_leases import Queue
@@ -258,10 +259,44 @@ def test_how_much_the_level_off_left_out_is_told(house: House) -> None:
     rows = house.stop()
     left_out = [row for row in rows if row["event"] == "left out"]
     durable = 3 * 4  # published, enqueued, fetched, acked
-    assert sum(row["number"] for row in left_out) == durable + 3 + 1 + 5 + 1  # and that the queue was deleted
+    by_default = 3 + 1  # transient ones at the level `outcomes`
+    deleted = 1  # the queue
+    assert sum(row["number"] for row in left_out) == durable + 3 + 1 + 5 + deleted + by_default
     levels = [row["time"] for row in rows if row["event"] == "level"]
     assert min(row["time"] for row in left_out) == min(levels)
     assert max(row["until"] for row in left_out) > max(levels)
+
+
+def test_how_many_transient_messages_the_default_level_does_not_tell_of_is_told(house: House) -> None:
+    house.channel.queue_declare("q", durable=True)
+    house.channel.queue_declare("gone")
+    for mode in (1, 2):
+        for _ in range(3):
+            house.publish("here", "q", mode=mode)
+            house.channel.basic_ack(house.get("q"))
+    house.publish("with its queue", "gone")
+    house.channel.queue_delete("gone")
+    rows = house.stop()
+    [left_out] = [row for row in rows if row["event"] == "left out"]
+    assert left_out["number"] == 3 + 1, "one each: of the last one its end is told as well"
+    assert Counter(row["event"] for row in rows)["deleted"] == 1
+    assert left_out["time"] < left_out["until"]
+
+
+def test_how_much_was_refused_or_in_no_queue_where_nothing_is_told_is_told(house: House) -> None:
+    house.channel.confirm_delivery()
+    for mode in (1, 2):
+        house.publish("there", "nowhere", "amq.topic", mode=mode)
+    house.level(journal="off")
+    for mode in (1, 2):
+        house.publish("nowhere", "nowhere", "amq.topic", mode=mode)
+        refused = house.connection.channel()
+        refused.confirm_delivery()
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker):
+            refused.basic_publish("missing", "k", b"body", pika.BasicProperties(delivery_mode=mode))
+    rows = house.stop()
+    assert sum(row["number"] for row in rows if row["event"] == "left out") == 2 * 2
+    assert Counter(row["event"] for row in rows if "message_id" in row) == {"unroutable": 2}
 
 
 def test_how_much_the_level_off_left_out_of_transient_messages_is_told_again_and_again_and_never_twice(

@@ -51,6 +51,7 @@ def delete_vhost(broker: Broker, vhost: VHost) -> Iterator[None]:
     access.vhost_deleted(name)
     broker.registry.policies.vhost_deleted(name)
     broker.registry.totals.vhost_deleted(name)
+    vhost.journal.tell_not_told(broker.services.log)
     del broker.vhosts[name]
     broker.services.log.levels.forget(NOBODY, name)
     broker.services.store.delete("vhost", name)

@@ -20,7 +20,7 @@ import typer
 from warrenmq.cli._command import Command, Url
 from warrenmq.cli._holder import holder
 from warrenmq.cli._units import in_words, milliseconds
-from warrenmq.journal.life import place_name
+from warrenmq.journal.life import INTERRUPTED, WORDS, place_name
 
 PAGE = 100
 
@@ -197,7 +197,11 @@ def _show_life(life: Part, number: int) -> None:
             _show_payload(event)
     for gap in life["gaps"]:
         span = f"{_when(gap['since'])} to {_when(gap['until'])}"
-        print(f"  not known: {gap['events']} events from {span} were not recorded")
+        if gap["event"] == INTERRUPTED:
+            print(f"  not known: what was not written yet when the broker went down without being stopped, {span}")
+        else:
+            count = "an unknown number of" if gap["events"] is None else gap["events"]
+            print(f"  not known: {count} events from {span} were not recorded")
     for line in now_of(life):
         print(f"  now: {line}")
 
@@ -228,7 +232,8 @@ def now_of(life: Part) -> list[str]:
             how = "waiting in" if place["state"] == "waiting" else f"held {how}"
             said.append(f"{how} {where} since {_when(place['since'])}")
     if not said and life["state"] == "gone":
-        said.append(f"gone: {life['events'][-1]['says']}")
+        down = any(place.get("cause") == INTERRUPTED for place in life["places"])
+        said.append(f"gone: {WORDS[INTERRUPTED] if down else life['events'][-1]['says']}")
     return said
 
 

@@ -60,6 +60,7 @@ READ: Final = 11  # from a stream, where it stays
 LEASED: Final = 12  # the kind of a lease, to which what became of it is added
 LEFT: Final = 16  # to which the cause is added, also of a message that the log does not hold
 LEFT_OUT: Final = 120  # so many events are not told, as 1 in so many messages is
+INTERRUPTED: Final = 121  # there was no clean stop: nobody knows how many are not told
 
 LONGEST_BODY: Final = 16 << 20  # octets that a row may have; of a longer one it says so
 
@@ -337,6 +338,9 @@ class EventColumns(Witness):
 
     def gap(self, since: i64, until: i64, count: i64) -> None:
         self._add(since, GAP, 0, NONE, NONE, NONE, count, until, 0)
+
+    def interrupted(self, since: i64, until: i64) -> None:
+        self._add(since, INTERRUPTED, 0, NONE, NONE, NONE, NONE, until, 0)
 
     def sampled_out(self, since: i64, until: i64, count: i64) -> None:
         self._hiding.count(since, count)

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warrenmq.journal.bodies import BODY
 from warrenmq.journal.files import current, files_of, index_of, logs_of
-from warrenmq.journal.index import BLOCK, Index, IndexDamaged
+from warrenmq.journal.index import BLOCK, Gap, Index, IndexDamaged, gaps_of
 
 HIGHEST = (1 << 63) - 1
 
@@ -121,18 +120,13 @@ class JournalFile:
         ends = [(_micros(one.min), _micros(one.max)) for one in bounds]
         return min((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)
 
-    def gaps(self, reads: Reads) -> list[list[int]]:
+    def gaps(self, reads: Reads) -> list[Gap]:
         """From when to when (µs) how many events are not told."""
         if self.index is not None:
             return self.index.gaps
         found = []
         for group in self.groups(None, reads):
-            rows = self.read(group, ["event", "time", "until", "number"], reads)
-            rows = rows.filter(pc.equal(rows.column("event").cast(pa.string()), "gap"))
-            times = [
-                rows.column(name).cast(pa.int64()).fill_null(0).to_pylist() for name in ("time", "until", "number")
-            ]
-            found += [list(row) for row in zip(*times, strict=True)]
+            found += gaps_of(self.read(group, ["event", "time", "until", "number"], reads))
         return found
 
 

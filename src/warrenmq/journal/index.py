@@ -27,7 +27,7 @@ import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import pyarrow as pa
@@ -36,6 +36,7 @@ import pyarrow.compute as pc
 from warrenmq.journal.files import being_made, index_of
 from warrenmq.journal.hashes import hash_of, hashes
 from warrenmq.journal.headers import named_headers
+from warrenmq.journal.life import INTERRUPTED
 
 MAGIC = b"WARRENJI"
 VERSION = 1
@@ -50,10 +51,20 @@ TEXTS = ("message_id", "correlation_id")
 DELETED = "queue deleted"
 READ = "read"
 OFFSETS = 1 << 10  # of a stream that share a key
+GAPS = ("gap", INTERRUPTED)
 
 
 class IndexDamaged(Exception):
     """A file that is no index, or not as it was written."""
+
+
+class Gap(NamedTuple):
+    """A time (µs) of which so many events are not told (None: nobody knows how many), and what the journal calls it."""
+
+    since: int
+    until: int
+    events: int | None
+    event: str = "gap"
 
 
 # -- what is looked for
@@ -100,7 +111,7 @@ def write_index(path: Path, table: pa.Table, headers: Sequence[str]) -> None:
         "first": times["min"],
         "last": times["max"],
         "headers": list(headers),
-        "gaps": _gaps(table),
+        "gaps": gaps_of(table),
     }
     places: dict[str, dict[str, Any]] = {}
     octets = bytearray()
@@ -238,11 +249,14 @@ def _sum(parts: dict[str, Any], start: int) -> int:
     return total
 
 
-def _gaps(table: pa.Table) -> list[list[int]]:
-    """From when to when (µs) how many events were left out."""
-    rows = table.take(pa.array(_rows_of(table, "gap"))).select(["time", "until", "number"])
-    times = [rows.column(name).cast(pa.int64()).fill_null(0).to_pylist() for name in ("time", "until", "number")]
-    return [list(row) for row in zip(*times, strict=True)]
+def gaps_of(table: pa.Table) -> list[Gap]:
+    """What was not told."""
+    found: list[Gap] = []
+    for event in GAPS:
+        rows = table.take(pa.array(_rows_of(table, event))).select(["time", "until", "number"])
+        columns = [rows.column(name).cast(pa.int64()).to_pylist() for name in ("time", "until", "number")]
+        found += [Gap(since, until, events, event) for since, until, events in zip(*columns, strict=True)]
+    return found
 
 
 def _rows_of(table: pa.Table, event: str) -> Any:
@@ -283,7 +297,7 @@ class Index:
         self.first: int = head["first"] or 0  # µs
         self.last: int = head["last"] or 0
         self.headers: list[str] = head["headers"]
-        self.gaps: list[list[int]] = head["gaps"]
+        self.gaps: list[Gap] = [Gap(*one) for one in head["gaps"]]
         try:
             self._sections = {
                 name: {part: self._part(fixed + length, *place) for part, place in parts.items() if part != "check"}

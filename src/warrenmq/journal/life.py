@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import base64
 import json
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from warrenmq.broker.records import AS_QUEUE
+from warrenmq.log.layout import WITHOUT_RECORD
 from warrenmq.wire.shown import shown_properties
 
 Row = dict[str, Any]
@@ -26,6 +28,7 @@ STATES = (WAITING, HELD, UNKNOWN, GONE)
 SHOWN = 64 << 10  # octets of a body
 IN_JSON = ("binding_arguments", "route")
 TIE = "tie"  # not of the journal: by which rows of one time without a record are told apart
+INTERRUPTED = "interrupted"
 BEGINS = ("published", "written")
 LEASE_ENDS = ("lease_requeued", "lease_released", "lease_expired")
 HOLDS = ("delivered", "fetched", "leased")
@@ -69,6 +72,7 @@ WORDS = {
     "purged": "purged by an operator or client",
     "deleted": "deleted with its queue",
     "queue deleted": "the queue was deleted, with all it held",
+    INTERRUPTED: "transient, and gone when the broker went down without being stopped",
     "withdrawn": "withdrawn: the disk could not take it, and its publisher was told",
     "forgotten": "transient, and gone when the broker was stopped",
     "damaged_dropped": "damaged on disk, and dropped by an operator",
@@ -95,8 +99,9 @@ OF_EXCHANGES = {
 }
 
 
-def life_of(rows: Iterable[Row], id: int | None, log: str) -> dict[str, object]:
-    """One message: what it was, its events, and where they leave it. Rows are the journal's, times in µs."""
+def life_of(rows: Iterable[Row], id: int | None, log: str, starts: Sequence[int] = ()) -> dict[str, object]:
+    """One message: what it was, its events, and where they leave it. Rows are the journal's, times in µs; ``starts``:
+    when the broker began again without having been stopped, in order."""
     ordered = in_order(list(rows))
     first = next((row for row in ordered if row.get("exchange") is not None), ordered[0])
     life: dict[str, object] = {"id": id, "log": log, "record": first["message"]}
@@ -108,6 +113,7 @@ def life_of(rows: Iterable[Row], id: int | None, log: str) -> dict[str, object]:
         life["properties"] = properties
     places = places_of(ordered)
     _follow(ordered, places)
+    _interrupted(ordered, places, starts)
     life["events"] = [_event(row) for row in ordered]
     life["places"] = places
     life["state"] = state_of(places)
@@ -210,6 +216,22 @@ def _follow(ordered: list[Row], places: list[Row]) -> None:
         arrivals = (row for row in ordered if row["event"] == "enqueued" and row["time"] >= left)
         if all(_place(row) == key for row in arrivals):
             place["state"] = UNKNOWN
+
+
+def _interrupted(ordered: list[Row], places: list[Row], starts: Sequence[int]) -> None:
+    """Who held a message when the broker went down without a stop has it no more; what only memory had is gone."""
+    for place in places:
+        if place["state"] not in (HELD, WAITING):
+            continue
+        key = (place["record"], place["vhost"], place["queue"])
+        last = max(row["time"] for row in ordered if _place(row) == key)
+        at = bisect_right(starts, last)
+        if at == len(starts):
+            continue
+        if place["record"] is None or place["record"] >= WITHOUT_RECORD:
+            place["state"], place["cause"], place["since"] = GONE, INTERRUPTED, moment(starts[at])
+        elif place["state"] == HELD and not place["queue"].startswith(AS_QUEUE):
+            place["state"], place["since"] = WAITING, moment(starts[at])
 
 
 def _event(row: Row) -> dict[str, object]:

@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 from warrenmq.journal.files import REMOVED
 from warrenmq.journal.folder import JournalFile, JournalFolder, Row, Unreadable
 from warrenmq.journal.headers import named_headers
-from warrenmq.journal.index import DELETED, MASK, READ, Index, deleted_key, header_key, key_of, read_key
-from warrenmq.journal.life import GONE, TIE, in_order, life_of, moment, places_of
+from warrenmq.journal.index import DELETED, MASK, READ, Gap, Index, deleted_key, header_key, key_of, read_key
+from warrenmq.journal.life import GONE, INTERRUPTED, TIE, in_order, life_of, moment, places_of
 from warrenmq.journal.parquet import SCHEMA
 from warrenmq.journal.question import Question, question_of
 from warrenmq.log.layout import WITHOUT_RECORD
@@ -271,15 +271,18 @@ class Lookup:
         self._add_deletions(log, rows)
         self._add_reads(log, rows)
         gaps = [gap for file in self._journal.of_log(log) for gap in file.gaps(self._reads)]
+        starts = sorted(gap.until for gap in gaps if gap.event == INTERRUPTED)
         for name in order:
             if not rows[name] or (before is not None and self._was_told(rows[name], before)):
                 continue
-            life = life_of(rows[name], name if isinstance(name, int) else None, log)
+            life = life_of(rows[name], name if isinstance(name, int) else None, log, starts)
             if not self._fits(life):
                 continue
             self._told.add((log, name))
             life["cursor"] = f"{log}-{fresh[name].time}-{fresh[name].tie:x}"
-            life["gaps"] = _overlapping(gaps, rows[name], life["state"] == GONE)
+            places: Any = life["places"]
+            over = life["state"] == GONE and all(place.get("cause") != INTERRUPTED for place in places)
+            life["gaps"] = _overlapping(gaps, rows[name], over)
             yield {"life": life}
 
     def _was_told(self, rows: list[Row], before: tuple[int, int]) -> bool:
@@ -413,12 +416,12 @@ def _plain(rows: pa.Table) -> Iterator[Row]:
     yield from rows.to_pylist()
 
 
-def _overlapping(gaps: list[list[int]], rows: list[Row], over: bool) -> list[dict[str, object]]:
+def _overlapping(gaps: list[Gap], rows: list[Row], over: bool) -> list[dict[str, object]]:
     """What was left out while the message was there."""
     times = [row["time"] for row in rows]
     first, last = min(times), max(times) if over else MASK
     return [
-        {"since": moment(since), "until": moment(until), "events": count}
-        for since, until, count in sorted(gaps)
-        if since <= last and until >= first
+        {"since": moment(gap.since), "until": moment(gap.until), "events": gap.events, "event": gap.event}
+        for gap in sorted(gaps, key=lambda gap: gap[:2])
+        if gap.since <= last and gap.until >= first
     ]

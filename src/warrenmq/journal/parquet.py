@@ -33,6 +33,7 @@ from warrenmq.journal.columns import (
     ENQUEUED,
     FETCHED,
     GAP,
+    INTERRUPTED,
     LEASED,
     LEFT,
     LEFT_OUT,
@@ -70,9 +71,13 @@ EVENTS = {
     CONFIRMED: "confirmed",
     READ: "read",
     LEFT_OUT: "left out",
+    INTERRUPTED: "interrupted",
 } | {LEASED + what: name for what, name in enumerate(LEASE_NAMES)}
 EVENTS |= {LEFT + cause: name for cause, name in FATE_NAMES.items()}
 """What an event is called, by its number."""
+
+SPANS = (GAP, LEFT_OUT, INTERRUPTED)
+"""Those that were not at one time, but until another."""
 
 TIME = pa.timestamp("us", "UTC")
 NAME = pa.dictionary(pa.int32(), pa.string())
@@ -104,7 +109,7 @@ FIELDS: list[tuple[str, pa.DataType, str]] = [
     ),
     ("tag", pa.int64(), "delivered, fetched, read: the delivery tag"),
     ("redelivered", pa.bool_(), "delivered, fetched: was it delivered before?"),
-    ("until", TIME, "gap, left out: its end; its beginning is `time`"),
+    ("until", TIME, "gap, left out, interrupted: its end; its beginning is `time`"),
     ("exchange", NAME, "published, written, no record: to which exchange"),
     ("routing_keys", pa.list_(pa.string()), "published, written, no record: the publish key, then CC, then BCC"),
     ("size", pa.int64(), "published, written, no record: octets of the body"),
@@ -235,7 +240,7 @@ def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:
         "number": negative_is_none(of(columns.numbers), pa.int64()),
         "tag": array(tags, ~(delivered | (kinds == READ)), pa.int64()),
         "redelivered": array(flags != 0, ~delivered, pa.bool_()),
-        "until": array(tags, (kinds != GAP) & (kinds != LEFT_OUT), TIME),
+        "until": array(tags, ~numpy.isin(kinds, SPANS), TIME),
     }
     said = Places(columns.message_rows, len(times), order)
     for name, values in of_messages(columns).items():

@@ -69,6 +69,9 @@ from warrenmq.log.layout import (
     EVENT_GIVEN_BACK_COUNT_AT,
     EVENT_GIVEN_BACK_POSITION_AT,
     EVENT_GIVEN_BACK_QUEUE_AT,
+    EVENT_INTERRUPTED,
+    EVENT_INTERRUPTED_SINCE_AT,
+    EVENT_INTERRUPTED_UNTIL_AT,
     EVENT_LEASE,
     EVENT_LEASE_ADDRESS_AT,
     EVENT_LEASE_COUNT_AT,
@@ -241,6 +244,9 @@ class Witness:
 
     def gap(self, since: i64, until: i64, count: i64) -> None:
         """So many events are not told."""
+
+    def interrupted(self, since: i64, until: i64) -> None:
+        """There was no clean stop between these times: what had not been written is not told."""
 
     def sampled_out(self, since: i64, until: i64, count: i64) -> None:
         """So many of messages without a record are not told because of sampling."""
@@ -530,6 +536,10 @@ def _changes(data: bytes, turns: Turns, witness: Witness) -> None:
             since = read_i64_le(data, at + EVENT_SAMPLED_OUT_SINCE_AT)
             until = read_i64_le(data, at + EVENT_SAMPLED_OUT_UNTIL_AT)
             witness.sampled_out(since, until, read_i64_le(data, at + EVENT_SAMPLED_OUT_COUNT_AT))
+        elif kind == EVENT_INTERRUPTED:
+            witness.interrupted(
+                read_i64_le(data, at + EVENT_INTERRUPTED_SINCE_AT), read_i64_le(data, at + EVENT_INTERRUPTED_UNTIL_AT)
+            )
         at += size
 
 

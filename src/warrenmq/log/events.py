@@ -26,6 +26,8 @@ from warrenmq.log.layout import (
     EVENT_GIVEN_BACK,
     EVENT_GIVEN_BACK_FIXED,
     EVENT_HEAD,
+    EVENT_INTERRUPTED,
+    EVENT_INTERRUPTED_FIXED,
     EVENT_LETTER_LOST,
     EVENT_LETTER_LOST_FIXED,
     EVENT_NAME,
@@ -84,6 +86,7 @@ class Events:
         self._sampled_out: i64 = 0  # before, in this batch
         self._sampled_out_since: i64 = 0
         self._sampled_out_until: i64 = 0
+        self._interrupted: i64 = 0  # the last that was told before a crash, until it is said that there was one
         # a run of publishes
         self._publisher: Named = NOBODY
         self._published: i64 = 0  # the first address
@@ -211,6 +214,10 @@ class Events:
             self._sampled_out_from = since
         self._sampled_out_now += count
 
+    def interrupted(self, since: i64) -> None:
+        """There was no clean stop: what happened behind this time (µs) and was not written, nobody will tell."""
+        self._interrupted = since
+
     def end_turn(self, time: i64, records: i64, changes: i64) -> None:
         """All that came since the last call was at this time (µs); the batch has so many records and changes."""
         if self._publisher is not NOBODY:
@@ -226,6 +233,8 @@ class Events:
         if self._back_count:
             self._end_given_back()
             self._back_count = 0
+        if self._interrupted:
+            self._tell_interrupted(time)
         if self._left_out_now:
             if self._left_out == 0:
                 self._left_out_since = time
@@ -254,7 +263,7 @@ class Events:
         """Has anything happened in this turn?"""
         if self._count > 0 or self._publisher is not NOBODY or self._back_count > 0:
             return True
-        return self._told or self._left_out_now + self._sampled_out_now > 0
+        return self._told or self._left_out_now + self._sampled_out_now + self._interrupted > 0
 
     def touch(self) -> None:
         """A run begins that somebody else will write before the turn ends."""
@@ -366,6 +375,14 @@ class Events:
         write_i32_le(out, i32(named.number))
         write_i32_le(out, i32(len(named.text)))
         out.write(named.text)
+
+    def _tell_interrupted(self, time: i64) -> None:
+        out = self.out
+        out.append(EVENT_INTERRUPTED)
+        write_i32_le(out, EVENT_INTERRUPTED_FIXED - EVENT_HEAD)
+        write_i64_le(out, self._interrupted)
+        write_i64_le(out, time)
+        self._interrupted = 0
 
     def _tell_gap(self) -> None:
         out = self.out

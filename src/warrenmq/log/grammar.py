@@ -339,6 +339,14 @@ EVENTS: Final[list[RecordSpec]] = [
         since=3,
     ),
     RecordSpec(
+        "interrupted",
+        layout.EVENT_INTERRUPTED,
+        "length:i32 since:i64 until:i64",
+        "a start after no clean stop, or another node begins to lead: what happened behind the batches before this one "
+        "was not written, from the time of the last of them to this one (µs since 1970)",
+        since=3,
+    ),
+    RecordSpec(
         "body",
         layout.EVENT_BODY,
         "length:i32 message_id:i64 lacking:i32 body_length:i32 body[body_length]",

@@ -64,6 +64,8 @@ class Log(Core):
         self.commits: Final = Commits(self, self.tail, outage, self.maintenance)
         self.scrub: Final = Scrub(self, self.maintenance)
         self.message_reader: Final = MessageReader(self, self.commits)
+        if not found.recovered.clean:
+            self.events.interrupted(found.last_time)
         self._found_damaged: list[int] = found.damaged
         self._found_end: i64 = found.end
         self._found_committed: i64 = found.committed

@@ -120,6 +120,7 @@ class Recovery:
         self.follows: bool = (
             False  # batches may be missing that were known when a segment was rewritten; they will come
         )
+        self.last_time: i64 = 0  # of day, in µs, of the newest batch: what was told up to then; 0: not known
         self.fresh: bool = False  # a new folder: the manifest has to be written first
         self.garbage: list[str] = []
         self.damaged: list[int] = []  # addresses of records whose bodies do not check
@@ -299,6 +300,7 @@ class Recovery:
             cursor.tolerated = self._known_synced(found)
             while cursor.next() or self._synced_all_the_same(cursor):
                 header = cursor.header
+                self.last_time = max(self.last_time, header.time)
                 self._note_synced(header)
                 if header.epoch > self.recovered.epoch:
                     self.recovered.epoch = header.epoch
@@ -430,6 +432,7 @@ class Recovery:
         cursor = self._cursor(segment.number, segment.parts, segment.end)
         cursor.tolerated = segment.end
         while cursor.next():
+            self.last_time = max(self.last_time, cursor.header.time)
             for record in cursor.damaged:
                 self.damaged.append(segment.number << 32 | record)
             if cursor.header.records > 0:

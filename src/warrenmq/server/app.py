@@ -206,6 +206,7 @@ class Server:
         broker = Broker(log, transient, self.clock, self.io_clock, Randomness(self._seed), ServerNotes())
         self.broker = broker
         self.ledger = Ledger(broker)
+        self._counting: Iterator[None] | None = None  # how much the journal was not told
         virtual = isinstance(self.clock, VirtualClock)
         self.turns = Turns(broker, self.loop, self.background, self.watchdog, virtual)
         log.attach(LogListener(broker), self.turns.committer, self.turns.worker)
@@ -426,8 +427,13 @@ class Server:
         return LEDGER_PASS if self.ledger.step(LEDGER_SLICE) else LEDGER_PAUSE
 
     def _count_not_told(self) -> float:
+        """How much the journal's levels left out, some queues at a time."""
         self.begin()
-        count_not_told(self.broker)
+        if self._counting is None:
+            self._counting = count_not_told(self.broker)
+        for _ in self._counting:
+            return LEDGER_PAUSE
+        self._counting = None
         return NOT_TOLD
 
     def committed(self) -> asyncio.Future[None]:

@@ -220,9 +220,10 @@ def _tell_journal(
     publishing: Publishing, what: i64, queue: Named, message: Message, number: i64, code: i64, text: str
 ) -> None:
     level = level_at(publishing.vhost, message.origin.exchange)
-    if level == OFF:
-        return
     log = publishing.services.log
+    if level == OFF:
+        publishing.vhost.journal.leave_out(1, log.time)
+        return
     body = level == BODIES and what != NACKED and what != DUPLICATE  # which are never all that is told of it
     never_entered(log, what, publishing.sender.named, queue, message, number, code, text, body)
 

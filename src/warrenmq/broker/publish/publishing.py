@@ -147,6 +147,8 @@ class Publishing:
             if bodies and message.id == 0:
                 message.id = self.services.ids.message()
             tell_refused(self.services.log, self.sender.named, arguments, message, error, bodies)
+        else:
+            self.vhost.journal.leave_out(1, self.services.log.time)
         if self.sender.confirms and self.last_number > number:
             self.refused_numbered += 1
 

@@ -1,8 +1,10 @@
 """How much the journal is told of a vhost and of each of its queues, and the name that a queue has there.
 
 Duty: the level in force, as the queue's policy says, else its vhost; what the log has to know of it; how many queues
-of a vhost are told all or nothing of, so that a publish looks at one number. Not here: what each level means
-(``log/levels.py``), and telling (``publish/outcomes.py``, ``classic.py``, ``log/unlogged.py``).
+of a vhost are told all or nothing of, so that a publish looks at one number; and how much was not told where the level
+leaves it out: of what the log does not have, which only the queue counts anyway, so that no message pays for it. Not
+here: what each level means (``log/levels.py``), telling (``publish/outcomes.py``, ``classic.py``,
+``log/unlogged.py``), and what the log has and nobody is told, which whoever reads it counts (``journal/hiding.py``).
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from mypy_extensions import i64
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue.arguments import QueueSettings
 from warrenmq.broker.queue.counters import QueueCounters
-from warrenmq.broker.queue.untold import Untold
 from warrenmq.broker.records import Resource
 from warrenmq.log.events import Named
 from warrenmq.log.levels import ALL, BODIES, OFF, OUTCOMES, is_sampled
@@ -31,6 +32,19 @@ class VhostJournal:
         self.sample: i64 = 1  # of 1 in so many transient messages, where it tells of them
         self.telling_all: i64 = 0  # queues there of which all is told
         self.telling_nothing: i64 = 0  # queues there of which nothing is told
+        self._not_told: i64 = 0  # events that the level left out, and since when; the log is told now and then
+        self._since: i64 = 0
+
+    def leave_out(self, count: i64, since: i64) -> None:
+        """So many were not told since then (µs)."""
+        if self._not_told == 0 or since < self._since:
+            self._since = since
+        self._not_told += count
+
+    def tell_not_told(self, log: Log) -> None:
+        if self._not_told > 0:
+            log.events.not_told(self._not_told, self._since)
+            self._not_told = 0
 
 
 @final
@@ -56,7 +70,10 @@ class QueueJournal:
         self._counters: Final = counters
         self._named: Named | None = None
         self._in_log: bool = False  # does the log know its level?
-        self._untold: Untold | None = None  # when nothing is told of it
+        self._quiet: bool = False  # is nothing told of it?
+        self._counts: bool = True  # is not told of what only memory has?
+        self._counted: i64 = 0  # of those: that came before ...
+        self._since: i64 = log.time  # ... this time
         self.level: i64 = OUTCOMES
         self._sample: i64 = 1
         self.all: bool = False  # is also told what only memory has?
@@ -98,9 +115,12 @@ class QueueJournal:
         elif self._in_log:
             self._in_log = False
             levels.forget(self.named(), self._name.virtual_host)
+        if level != self.level:
+            self.count_not_told()
         self.level = level
         self._sample = sample
         self.bodies = level == BODIES
+        self._counts = level < ALL
         self._tell_all(level >= ALL)
         self._tell_nothing(level == OFF)
 
@@ -110,20 +130,23 @@ class QueueJournal:
             self._vhost.telling_all += 1 if wanted else -1
 
     def _tell_nothing(self, wanted: bool) -> None:
-        if wanted != (self._untold is not None):
-            self.count_not_told()
-            self._untold = Untold(self._log, self._counters.unrecorded()) if wanted else None
+        if wanted != self._quiet:
+            self._quiet = wanted
             self._vhost.telling_nothing += 1 if wanted else -1
 
     def count_not_told(self) -> None:
-        """Where nothing is told, the journal is told how many messages came since it last was: those that the log does
-        not have. Of the others it finds that out itself."""
-        if self._untold is not None:
-            self._untold.tell(self._counters.unrecorded())
+        """Its vhost is told how many messages came since it last was that the log does not have: one each, whatever
+        became of them, though a bad end may be told all the same. Nothing is counted where all of them are told."""
+        came = self._counters.unrecorded()
+        if self._counts and came > self._counted:
+            self._vhost.leave_out(came - self._counted, self._since)
+        self._counted = came
+        self._since = self._log.time
 
     def queue_gone(self) -> None:
         """There is nothing more to tell."""
         if self._in_log:
             self._log.levels.queue_gone(self.named(), self._name.virtual_host)
+        self.count_not_told()
         self._tell_all(False)
         self._tell_nothing(False)

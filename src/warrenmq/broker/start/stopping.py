@@ -17,21 +17,31 @@ if TYPE_CHECKING:
     from warrenmq.broker.vhost.vhost import VHost
 
 
+COUNTED_AT_ONCE = 1000  # queues
+
+
 def tell_forgotten(broker: Core) -> None:
     """The process ends: the journal is told what the next one will not find."""
     for vhost in broker.vhosts.values():
         for queue in vhost.queues.values():
             queue.tell_forgotten()
     broker.delay.tell_forgotten()
-    count_not_told(broker)
+    for _ in count_not_told(broker):
+        pass
 
 
-def count_not_told(broker: Core) -> None:
-    """The journal is told how much came where nothing is told."""
-    for vhost in broker.vhosts.values():
-        if vhost.journal.telling_nothing > 0:
-            for queue in vhost.queues.values():
+def count_not_told(broker: Core) -> Iterator[None]:
+    """The journal is told how much the levels left out. A step is so many queues."""
+    left = COUNTED_AT_ONCE
+    for vhost in list(broker.vhosts.values()):
+        for queue in list(vhost.queues.values()):
+            if left == 0:
+                left = COUNTED_AT_ONCE
+                yield
+            left -= 1
+            if not queue.gone:
                 queue.journal.count_not_told()
+        vhost.journal.tell_not_told(broker.services.log)
 
 
 def forget_transient(broker: Core) -> Iterator[None]:

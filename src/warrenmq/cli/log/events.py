@@ -228,6 +228,9 @@ class EventRows(Witness):
     def gap(self, since: int, until: int, count: int) -> None:
         self._write(since, PUBLISHED, "gap", {"until": moment(until), "events": count})
 
+    def interrupted(self, since: int, until: int) -> None:
+        self._write(since, PUBLISHED, "interrupted", {"until": moment(until)})
+
     def sampled_out(self, since: int, until: int, count: int) -> None:
         self._hiding.count(since, count)
         self._hiding.count(until, 0)

@@ -18,6 +18,7 @@ from warrenmq.journal.columns import (
     ENQUEUED,
     FETCHED,
     GAP,
+    INTERRUPTED,
     LEASED,
     LEFT_OUT,
     LETTER_LOST,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 PLACE = ("log", "record", "vhost", "queue")
 RECORD = ("log", "record")
 PART = "part"  # which rows are kept together in a folder
-NOTES = (GAP, LEFT_OUT, LEVEL, QUEUE_DELETED)
+NOTES = (GAP, LEFT_OUT, INTERRUPTED, LEVEL, QUEUE_DELETED)
 CONFIRMED = CODES["confirmed"]
 TOLD = {name: CODES[name] for name in ("refused", "returned", "unroutable", "nacked", "not taken", "duplicate")}
 

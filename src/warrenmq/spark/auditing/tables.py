@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warrenmq.journal.columns import GAP, LEFT_OUT, LEVEL
+from warrenmq.journal.columns import GAP, INTERRUPTED, LEFT_OUT, LEVEL
 from warrenmq.spark.auditing.holes import BEFORE, COLUMNS, FILE_MISSING, GAP_TOLD
 from warrenmq.spark.auditing.reading import WITHOUT_RECORD
 from warrenmq.spark.auditing.views import HELD, OPEN, WAITING
@@ -267,12 +267,13 @@ def rates(places: DataFrame, records: DataFrame, window: str) -> DataFrame:
 
 
 def gaps(notes: DataFrame) -> DataFrame:
-    """What the journal itself says that it does not tell: gaps and what sampling left out, with how many events, and
-    levels with whose."""
+    """What the journal itself says that it does not tell: gaps and what sampling left out, with how many events,
+    crashes, and levels with whose."""
     from pyspark.sql import functions as F
 
-    chosen = notes.where(F.col("kind").isin(GAP, LEFT_OUT, LEVEL))
-    what = F.when(F.col("kind") == GAP, "gap").when(F.col("kind") == LEFT_OUT, "left out").otherwise("level")
+    chosen = notes.where(F.col("kind").isin(GAP, LEFT_OUT, INTERRUPTED, LEVEL))
+    what = F.when(F.col("kind") == GAP, "gap").when(F.col("kind") == LEFT_OUT, "left out")
+    what = what.when(F.col("kind") == INTERRUPTED, "interrupted").otherwise("level")
     return chosen.select(
         "log",
         what.alias("what"),

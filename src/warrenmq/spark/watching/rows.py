@@ -12,7 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from warrenmq.journal.columns import CONFIRMED, DELIVERED, FETCHED, GAP, PUBLISHED, QUEUE_DELETED, REQUEUED
+from warrenmq.journal.columns import (
+    CONFIRMED,
+    DELIVERED,
+    FETCHED,
+    GAP,
+    INTERRUPTED,
+    PUBLISHED,
+    QUEUE_DELETED,
+    REQUEUED,
+)
 from warrenmq.spark.auditing.kinds import CODES, ENDS, UNKNOWN
 
 if TYPE_CHECKING:
@@ -71,7 +80,7 @@ def rows_of(table: pa.Table, log: str, segment: int, first: int, window: int) ->
         _some(table, log, seq, kind, at, of_queue, queues),
         _counted(table, log, seq, kind, at, window),
     ]
-    gaps = numpy.flatnonzero(kind == GAP)
+    gaps = numpy.flatnonzero((kind == GAP) | (kind == INTERRUPTED))  # what waited then may have ended untold
     until = _numbers(table, "until", 0)
     for n in gaps.tolist():
         parts.append(_for_all(log, int(seq[n]), GAP, int(at[n]), int(until[n])))
