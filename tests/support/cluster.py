@@ -35,6 +35,7 @@ class Member:
         self.port, self.http_port, self.node_port = free_ports(3)
         self.process: subprocess.Popen[bytes] | None = None
         self.extra: dict[str, str] = {}
+        self.environment: dict[str, str] = {}
 
     @property
     def output(self) -> str:
@@ -67,7 +68,7 @@ class Member:
         with (self.folder / "output").open("ab") as out:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "warrenmq", "serve", "--config", str(file)],
-                env={**os.environ, "PYTHONPATH": str(Path(warrenmq.__file__).parents[1])},
+                env={**os.environ, "PYTHONPATH": str(Path(warrenmq.__file__).parents[1]), **self.environment},
                 cwd=self.folder,
                 stdout=out,
                 stderr=out,

@@ -51,6 +51,7 @@ def examine(command: Command, backlog: int) -> Iterator[Finding]:
     queues = command.ask("GET", "/queues")
     exchanges = command.ask("GET", "/exchanges")
     yield from _alarms(command.ask("GET", "/nodes"))
+    yield from _cluster(command)
     yield from _damaged(command)
     for queue in queues:
         yield from _backlog(queue, backlog)
@@ -70,6 +71,13 @@ def _alarms(nodes: list[Row]) -> Iterator[Finding]:
             yield Finding("memory alarm", node["name"], cure)
         if node.get("disk_free_alarm"):
             yield Finding("disk alarm", node["name"], "publishers wait: make room on the disk of the data folder")
+
+
+def _cluster(command: Command) -> Iterator[Finding]:
+    answer = command.answer("GET", "/cluster")  # of one node, and of RabbitMQ, there is none
+    if answer.status == 200 and isinstance(answer.body, dict):
+        for one in filter(None, [answer.body.get("problem"), *answer.body.get("warnings", [])]):
+            yield Finding("cluster", str(one), "see `warren cluster status`")
 
 
 def _damaged(command: Command) -> Iterator[Finding]:

@@ -247,6 +247,18 @@ GROUPS: dict[str, dict[str, LogEvent]] = {
             "This node no longer leads, or could not go on; it starts anew and follows.",
             "`reason` says why: a newer epoch is another node that took over.",
         ),
+        "cluster.too_few": LogEvent(
+            "error",
+            "Fewer nodes are in sync than `cluster_min_in_sync` wants: publishers wait, and are told so.",
+            "Bring another node back; `warren cluster status` says what each lacks.",
+        ),
+        "cluster.enough": LogEvent("info", "Enough nodes are in sync; publishers go on."),
+        "cluster.clocks_apart": LogEvent(
+            "warning",
+            "A node's clock is more than half a second from the leader's.",
+            "Let all machines set their clocks by the same servers: a takeover moves times to live by the difference.",
+        ),
+        "cluster.clocks_agree": LogEvent("info", "They agree again."),
         "cluster.transfer": LogEvent(
             "warning", "An operator lets another node lead; it has everything.", "Nothing: this node starts anew."
         ),

@@ -14,6 +14,7 @@ LEADER = "leader"
 STARTING = "starting"  # it won, and clients may not come yet
 CANDIDATE = "candidate"
 FOLLOWER = "follower"
+SKEW = 0.5  # seconds that clocks may be apart
 ROLES = (LEADER, STARTING, CANDIDATE, FOLLOWER)
 
 
@@ -32,6 +33,7 @@ class NodeStanding:
     position: int | None = None  # how far it has everything on its disk
     lag_bytes: int | None = None  # what it lacks of the leader's log
     lag_batches: int | None = None
+    clock_skew: float | None = None  # seconds by which its clock is ahead of the leader's, as far as that is certain
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Standing:
     takeovers: int  # epochs that began while this process looked on
     epoch_since: float | None  # seconds since 1970; None: it began before this process did
     commit_waits: Histogram | None  # a leader's, in µs: from a batch's place in the log until all that count have it
+    ack_waits: Histogram | None = None  # a leader's, in µs: from a batch's way to a node until that one has it
 
     @property
     def leader(self) -> NodeStanding | None:
@@ -79,6 +82,18 @@ class Standing:
         if self.in_sync < self.min_in_sync:
             return f"{self.in_sync} in sync and {self.min_in_sync} wanted: publishers wait for their confirms"
         return ""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What does not hold up anybody, and should not stay."""
+        found = [] if self.etcd_reachable else ["etcd does not answer: nobody can be replaced"]
+        if self.in_sync < len(self.nodes) and not self.problem:
+            found.append(f"{self.in_sync} of {len(self.nodes)} nodes are in sync")
+        for node in self.nodes:
+            if node.clock_skew is not None and abs(node.clock_skew) > SKEW:
+                way = "ahead of" if node.clock_skew > 0 else "behind"
+                found.append(f"the clock of {node.name} is {abs(node.clock_skew):.1f} s {way} the leader's")
+        return found
 
     def why_not_leader(self) -> str:
         """What is told to who looks for the leader here."""

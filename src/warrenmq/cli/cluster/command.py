@@ -145,6 +145,8 @@ def facts(found: dict[str, Any]) -> dict[str, Any]:
     }
     if found["paused"]:
         said["paused"] = "nobody takes over by himself"
+    if found["warnings"]:
+        said["to look at"] = "; ".join(found["warnings"])
     if found["problem"]:
         said["problem"] = found["problem"]
     return said

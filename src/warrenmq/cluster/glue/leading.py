@@ -26,6 +26,7 @@ from warrenmq.log.log import Log
 from warrenmq.log.shipping import ShippedBatch, Shipping
 from warrenmq.server.app import Server
 from warrenmq.server.logging import events
+from warrenmq.server.standing import SKEW
 
 WINDOW = 64 << 20  # octets on their way to one follower
 WINDOW_BATCHES = 256
@@ -43,7 +44,8 @@ class Flight:
     """The batches on their way to one follower."""
 
     def __init__(self) -> None:
-        self.sizes: deque[tuple[int, int]] = deque()  # the end of each batch under way, and its size
+        self.sizes: deque[tuple[int, int, float]] = deque()  # the end of each batch under way, its size, when it went
+        self.beats: deque[tuple[float, float]] = deque()  # when those went that are not answered: by the wall, and not
         self.octets = 0
         self.ahead: dict[int, ShippedBatch] = {}  # read back from disk, by where they begin
         self.drained = asyncio.Event()
@@ -52,14 +54,17 @@ class Flight:
 
     def sent(self, batch: ShippedBatch) -> None:
         size = int(batch.size())
-        self.sizes.append((int(batch.end()), size))
+        self.sizes.append((int(batch.end()), size, time.monotonic()))
         self.octets += size
         if self.ahead.pop(int(batch.follows), None) is not None and not self.ahead:
             self.drained.set()
 
-    def acknowledged(self, end: int) -> None:
+    def acknowledged(self, end: int, waits: Histogram) -> None:
+        now = time.monotonic()
         while self.sizes and self.sizes[0][0] <= end:
-            self.octets -= self.sizes.popleft()[1]
+            _, size, sent = self.sizes.popleft()
+            self.octets -= size
+            waits.add(int((now - sent) * 1e6), 1)
 
     def full(self) -> bool:
         return self.octets >= WINDOW or len(self.sizes) >= WINDOW_BATCHES
@@ -89,6 +94,9 @@ class Leading(Shipping):
         self.commit_before = 0
         self._inside = 0
         self.commit_waits = Histogram(DISK_TIMES)
+        self.ack_waits = Histogram(DISK_TIMES)
+        self.skews: dict[int, float] = {}  # by node, in seconds
+        self._apart: set[int] = set()  # whose clock is too far from ours
         self._submitted: deque[tuple[int, float]] = deque()  # the end of each batch that is not committed, and when
 
     # --- the log
@@ -277,7 +285,7 @@ class Leading(Shipping):
             self.progress[node] = now
         flight = self.flights.get(number)
         if flight is not None:
-            flight.acknowledged(end)
+            flight.acknowledged(end, self.ack_waits)
         self._admit(node, now)
         self.pump(number)
 
@@ -308,6 +316,7 @@ class Leading(Shipping):
             return
         self._drop_late(now)
         self._look_at_joiners(now)
+        self._look_at_replicas()
         if now - self.floored >= FLOOR:
             self.floored = now
             self._hold_back()
@@ -328,7 +337,42 @@ class Leading(Shipping):
             if now - link.heard > self.host.ttl:
                 self.host.lose(number)
             else:
+                self.flights.setdefault(number, Flight()).beats.append((time.time(), now))
                 link.send(data)
+
+    def answered_beat(self, number: int, node: int, micros: int) -> None:
+        """What its clock said when the beat came there. It came between then and now, so that much is uncertain."""
+        flight = self.flights.get(number)
+        if flight is None or not flight.beats:
+            return
+        sent, began = flight.beats.popleft()
+        took = time.monotonic() - began
+        apart = micros / 1e6 - (sent + took / 2)
+        certain = max(0.0, abs(apart) - took / 2)
+        before = self.skews.get(node, 0.0)
+        now = self.skews[node] = certain if apart > 0 else -certain
+        over = [abs(one) > SKEW for one in (before, now)]  # twice, as our own clock may just have been set
+        name = self.host.members.name_of(node)
+        if all(over) and node not in self._apart:
+            self._apart.add(node)
+            events("cluster").warning("cluster.clocks_apart", node=name, seconds=round(now, 2))
+        elif not any(over) and node in self._apart:
+            self._apart.remove(node)
+            events("cluster").info("cluster.clocks_agree", node=name)
+
+    def _look_at_replicas(self) -> None:
+        """Publishers are told that they wait, as for a disk that is full."""
+        too_few = self.leader.serves() and len(self.leader.certain()) < self.leader.min_in_sync
+        server = self.server
+        if server is None or server.broker.services.pressure.too_few == too_few:
+            return
+        in_sync, wanted = len(self.leader.certain()), self.leader.min_in_sync
+        if too_few:
+            events("cluster").error("cluster.too_few", in_sync=in_sync, wanted=wanted)
+        else:
+            events("cluster").info("cluster.enough", in_sync=in_sync, wanted=wanted)
+        server.broker.services.pressure.too_few = too_few
+        server.between_turns(server.broker.update_alarms)
 
     def _alone(self, now: float, ttl: float) -> bool:
         """A leader whose lease has run out and that hears nobody who counts: somebody else may lead by now."""

@@ -645,7 +645,9 @@ class NodeHost(Host, Owner, Cluster):
             if self.leading is not None and link.node:
                 self.leading.acknowledged(link.number, link.node, end)
         elif frame.kind == wire.BEAT:
-            wire.read_beat(frame.payload)  # that it came is all that is of interest
+            life = wire.read_beat(frame.payload)
+            if self.leading is not None and link.node:
+                self.leading.answered_beat(link.number, link.node, life.time)
         elif frame.kind == wire.ASK:
             operating.answer(self, link, Fields(frame))
         elif frame.kind == wire.BYE:

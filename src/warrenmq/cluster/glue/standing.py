@@ -66,6 +66,7 @@ def gathered(host: Host, leading: Leading | None, epoch: Epoch, stores: list[Sto
         takeovers=epoch.takeovers,
         epoch_since=epoch.since,
         commit_waits=leading.commit_waits if leading is not None else None,
+        ack_waits=leading.ack_waits if leading is not None else None,
     )
 
 
@@ -111,6 +112,7 @@ def _node(host: Host, leading: Leading | None, config: Config | None, number: in
         position=position,
         lag_bytes=octets,
         lag_batches=batches,
+        clock_skew=leading.skews.get(number) if leading is not None else None,
     )
 
 

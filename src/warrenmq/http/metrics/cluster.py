@@ -44,14 +44,19 @@ def families(standing: Standing) -> Iterator[Metric]:
     batches = GaugeMetricFamily(
         "warren_cluster_lag_batches", "The same in batches, where the leader remembers them", labels=["node"]
     )
+    skews = GaugeMetricFamily(
+        "warren_cluster_clock_skew_seconds", "How far a node's clock is ahead of the leader's", labels=["node"]
+    )
     for node in standing.nodes:
+        if node.clock_skew is not None:
+            skews.add_metric([node.name], node.clock_skew)
         in_sync.add_metric([node.name], node.in_sync)
         alive.add_metric([node.name], node.alive)
         if node.lag_bytes is not None:
             octets.add_metric([node.name], node.lag_bytes)
         if node.lag_batches is not None:
             batches.add_metric([node.name], node.lag_batches)
-    yield from (in_sync, alive, octets, batches)
+    yield from (in_sync, alive, octets, batches, skews)
     yield gauge("warren_cluster_has_leader", "is 1 while this node knows of a leader", standing.leader is not None)
     yield gauge("warren_cluster_paused", "is 1 while nobody takes over by himself", standing.paused)
     yield gauge("warren_cluster_etcd_reachable", "is 1 while etcd answers this node", standing.etcd_reachable)
@@ -63,6 +68,12 @@ def families(standing: Standing) -> Iterator[Metric]:
             "warren_cluster_commit_wait_seconds",
             "From a batch's place in the log until every node that counts has it",
             standing.commit_waits,
+        )
+    if standing.ack_waits is not None:
+        yield histogram(
+            "warren_cluster_ack_seconds",
+            "From a batch's way to a node until that one has it on its disk",
+            standing.ack_waits,
         )
 
 

@@ -64,6 +64,7 @@ def shown(found: Standing) -> dict[str, Any]:
         "in_sync": [one.name for one in found.nodes if one.in_sync],
         "min_in_sync": found.min_in_sync,
         "problem": found.problem,
+        "warnings": found.warnings,
         "paused": found.paused,
         "etcd": {"reachable": found.etcd_reachable, "errors": found.etcd_errors},
         "nodes": [_node(one) for one in found.nodes],
@@ -83,4 +84,5 @@ def _node(one: NodeStanding) -> dict[str, Any]:
         "position": one.position,
         "lag_bytes": one.lag_bytes,
         "lag_batches": one.lag_batches,
+        "clock_skew": one.clock_skew,
     }

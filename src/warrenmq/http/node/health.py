@@ -27,9 +27,12 @@ def failed(reason: str, **more: Any) -> Json:
 async def alarms(call: Call) -> object:
     found = call.bridge.alarms
     names = [] if found is None else found.names
-    if not names:
+    too_few = call.bridge.broker.services.pressure.too_few
+    if not names and not too_few:
         return ok()
     shown = [{"node": call.bridge.node, "resource": RESOURCES[name]} for name in names]
+    if too_few:
+        shown.append({"node": call.bridge.node, "resource": "replicas"})
     where = "in the cluster" if call.request.url.path.endswith("/alarms") else "on the node"
     return failed(f"There are alarms in effect {where}", alarms=shown)
 
@@ -126,6 +129,13 @@ async def ledger(call: Call) -> object:
     return failed(f"{problem}; GET /api/ledger has all of it") if problem else ok()
 
 
+async def cluster(call: Call) -> object:
+    """Are as many nodes in sync as are wanted, does etcd answer, and do their clocks agree?"""
+    found = call.bridge.standing()
+    problems = [] if found is None else [one for one in (found.problem, *found.warnings) if one]
+    return failed("; ".join(problems)) if problems else ok()
+
+
 async def journal(call: Call) -> object:
     """Is what happens being written down, if it is to be?"""
     problem = call.bridge.server.journal.problem
@@ -145,6 +155,7 @@ ENDPOINTS = [
     _check(f"{CHECKS}/log", log, "The log is where it was, can be written, and nothing known in it is damaged"),
     _check(f"{CHECKS}/ledger", ledger, "Nothing was lost, doubled or miscounted", MONITORING),
     _check(f"{CHECKS}/journal", journal, "The journal is written, or is off", MONITORING),
+    _check(f"{CHECKS}/cluster", cluster, "Enough nodes are in sync, etcd answers, clocks agree"),
     _check(f"{CHECKS}/virtual-hosts", fine, "All vhosts are up"),
     _check(f"{CHECKS}/port-listener/{{port}}", port_listener, "Something listens on the port"),
     _check(f"{CHECKS}/protocol-listener/{{protocol}}", protocol_listener, "The protocol is served"),
