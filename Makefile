@@ -29,7 +29,7 @@ ifneq ($(origin PYTHON),file)
 PYTHON_STAMP := .make/python-$(shell echo '$(PYTHON)' | cksum | cut -d' ' -f1)
 endif
 
-.PHONY: run check test test-pure coverage mutants bench soak demo docs dist lint types format help clean
+.PHONY: run check test test-pure coverage mutants bench soak demo cluster docs dist lint types format help clean
 
 help:
 	@echo 'make run    install and compile the broker, and start it   (ARGS="--port 5673 --data-dir X", PYTHON=python3.12)'
@@ -40,6 +40,7 @@ help:
 	@echo 'make coverage  what uncompiled tests go through, beside the floor; part of make soak   (ARGS=--raise)'
 	@echo 'make mutants  wrong programs that the pure tests take for right; part of make soak   (ARGS="confirms acks")'
 	@echo 'make demo   a broker is killed, Spark loses nothing of it: two minutes, one picture'
+	@echo 'make cluster  three nodes, three etcds, two clients and a live table   (ARGS=--break breaks the leader in every way)'
 	@echo 'make docs   the documentation as a site, in ./site; every warning is an error   (ARGS=serve shows it while you edit)'
 	@echo 'make dist   what a release uploads, in ./dist, built and checked; nothing is uploaded   (ARGS=--trial)'
 	@echo 'make lint   ruff, and what nothing uses        make types  mypy --strict on src, tests and bench'
@@ -71,6 +72,10 @@ mutants: $(TOOLS)
 
 bench: $(BENCHED)
 	$(BIN)/python -m bench $(ARGS)
+
+cluster: $(PACKAGE)
+	@scripts/tools --etcd
+	@PYTHONPATH=$(CURDIR) $(BIN)/python -m tests.cluster.show $(ARGS)
 
 demo: $(SHOWN)
 	@$(BIN)/warren demo $(ARGS)

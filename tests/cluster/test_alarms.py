@@ -64,14 +64,15 @@ def health(member: Member, check: str) -> tuple[int, dict[str, object]]:
 def test_publishers_are_blocked_while_too_few_nodes_are_in_sync_and_clocks_that_disagree_are_told(
     tmp_path: Path,
 ) -> None:
-    with Cluster(tmp_path, 2, cluster_min_in_sync=2) as cluster:
+    with Cluster(tmp_path, 2, cluster_min_in_sync=2, cluster_ack_timeout=30, cluster_ttl=20) as cluster:
         leader = cluster.need_leader()
         (follower,) = [member for member in cluster.members if member is not leader]
         cluster.wait("its word that it is well", lambda: health(leader, "cluster") == (200, {"status": "ok"}))
         publisher = Waits(leader)
         cluster.wait("confirms", lambda: publisher.confirmed > 20)
         assert health(leader, "alarms") == (200, {"status": "ok"})
-        cluster.wait("clocks", lambda: abs(sample(leader, skew_of(follower))) < 0.5)
+        cluster.wait("clocks", lambda: skew_of(follower) in ask(leader, "/metrics").text)
+        assert abs(sample(leader, skew_of(follower))) < 0.5
         assert sample(leader, "warren_cluster_ack_seconds_count") > 0
 
         follower.kill()
@@ -86,7 +87,8 @@ def test_publishers_are_blocked_while_too_few_nodes_are_in_sync_and_clocks_that_
         doctor = warren("doctor", "--url", f"http://guest:guest@127.0.0.1:{leader.http_port}")
         assert doctor.returncode == 1 and f"cluster\t{why}" in doctor.stdout
         with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", leader.port)) as consumer:
-            assert consumer.channel().basic_get("numbers", auto_ack=True)[2] == b"1"  # who consumes goes on
+            delivered = consumer.channel().consume("numbers", inactivity_timeout=60)
+            assert next(delivered)[2] == b"1"  # who consumes goes on
         assert publisher.confirmed <= before + 1
 
         if FAKETIME.exists():
@@ -99,7 +101,7 @@ def test_publishers_are_blocked_while_too_few_nodes_are_in_sync_and_clocks_that_
         cluster.wait_in_sync(2)
         assert publisher.unblocked.wait(60)
         cluster.wait("confirms again", lambda: publisher.confirmed > before + 20)
-        assert leader.times("cluster.too_few") == leader.times("cluster.enough") == 1
+        assert leader.times("cluster.too_few") >= 1 and leader.times("cluster.enough") >= 1
         publisher.stop()
         if FAKETIME.exists():
             cluster.wait("the alarm", lambda: leader.times("cluster.clocks_apart") == 1)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from warrenmq.client.http_api import HttpAddress, HttpClient
+from warrenmq.client.http_api import HttpAddress, HttpAnswer, HttpClient
 from warrenmq.spark.addresses import Address, answered, in_turn
 from warrenmq.spark.connect import STALLED, BrokerLost, tls_context
 from warrenmq.spark.options import OptionError, Options
@@ -62,6 +62,9 @@ def _lease_of(answer: dict[str, Any]) -> Lease:
         int(answer.get("settled", 0)),
         tuple((int(first), int(last)) for first, last in answer.get("open", ())),
     )
+
+
+NOT_LEADER = "this node does not lead its cluster"
 
 
 class HttpApi:
@@ -105,6 +108,8 @@ class HttpApi:
             answer = self._client(address, timeout).ask(method, path, payload)
         except ssl.SSLCertVerificationError as error:
             raise _no_certificate(address, error) from None
+        if answer.status == 503 and _follows(answer):
+            raise ConnectionRefusedError(NOT_LEADER)
         if answer.status in (401, 403):
             raise BrokerLost(f"the HTTP API at {address} refused user '{self.options.username}'")
         try:
@@ -183,6 +188,8 @@ class HttpApi:
         except ssl.SSLCertVerificationError as error:
             raise _no_certificate(address, error) from None
         try:
+            if response.status == 503:
+                raise ConnectionRefusedError(NOT_LEADER)  # whoever reads asks the next address
             if response.status != 200:
                 raise BrokerLost(f"queue '{queue}' cannot be looked at: {response.status} {response.reason}")
             yield response
@@ -275,3 +282,12 @@ def _no_certificate(address: Address, error: ssl.SSLCertVerificationError) -> Br
 
 def _reason(answer: Any) -> str:
     return str(answer.get("reason", answer)) if isinstance(answer, dict) else ""
+
+
+def _follows(answer: HttpAnswer) -> bool:
+    """Whether a node of a cluster says that another one leads, or will."""
+    try:
+        said = answer.json()
+    except ValueError:
+        return False
+    return isinstance(said, dict) and said.get("error") == "not_leader"
