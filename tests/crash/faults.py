@@ -35,8 +35,8 @@ def confirmed_at_once(
 
 def as_after_a_clean_stop(
     right: Any, broker: Any, queue: Any, index: Any, delivered_up_to: int, clean: bool, leases: Any
-) -> None:
-    right(broker, queue, index, delivered_up_to, True, leases)
+) -> Any:
+    return right(broker, queue, index, delivered_up_to, True, leases)
 
 
 def first_queue_alone(right: Any, broker: Any, message: Any, queues: Any, body: Any) -> Any:
@@ -45,12 +45,12 @@ def first_queue_alone(right: Any, broker: Any, message: Any, queues: Any, body: 
 
 def neighbours_swapped(
     right: Any, broker: Any, queue: Any, index: Any, delivered_up_to: int, clean: bool, leases: Any
-) -> None:
+) -> Any:
     swapped = QueueIndex()
     for at in range(len(index)):
         other = at ^ 1 if at ^ 1 < len(index) else at
         swapped.add(index.positions[at], index.addresses[other], index.expiries[at], index.flags[at])
-    right(broker, queue, swapped, delivered_up_to, clean, leases)
+    return right(broker, queue, swapped, delivered_up_to, clean, leases)
 
 
 def letter_stays(right: Any, self: Any, entry: Any, cause: int) -> None:

@@ -299,13 +299,40 @@ def test_a_second_broker_on_the_same_folder_is_refused(tmp_path: Path) -> None:
     Log.open(str(tmp_path), Files(), small())[0].close()
 
 
-def test_a_start_shows_its_progress() -> None:
+def test_a_start_knows_its_definitions_at_once_and_its_messages_step_by_step() -> None:
     disk = SimulatedFiles()
-    filled(disk)
-    seen: list[tuple[str, int, int]] = []
-    Log.open("/data", SimulatedFiles(disk.synced_image()), small(), lambda *step: seen.append(step))
-    assert len(seen) > 5 and seen[-1][1] == seen[-1][2]
-    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+    world = World(disk, LogSettings())
+    world.log.define("queue", "q", b"{}")
+    for number in range(40):
+        world.publish(b"x" * 200_000, 1)
+        if number % 4 == 0:
+            world.end_turn()
+    world.end_turn()
+    log, opening = Log.begin("/data", SimulatedFiles(disk.synced_image()), LogSettings())
+    found = opening.found
+    assert ("queue", "q") in found.recovered.definitions and not found.recovered.queues
+    seen = [int(found.read_bytes())]
+    while opening.step():
+        seen.append(int(found.read_bytes()))
+    log.opened(opening)
+    assert len(seen) > 5 and seen[0] == 0 and seen[-1] == found.total_bytes and seen == sorted(seen)
+    assert [len(index) for index in found.recovered.queues.values()] == [40]
+
+
+def test_a_start_that_is_given_up_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
+    world = World(Files(), small(), folder=str(tmp_path))
+    world.publish(b"one", 1)
+    world.end_turn()
+    world.log.close()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    log, opening = Log.begin(str(tmp_path), Files(), small())
+    opening.step()
+    log.give_up(opening)
+    assert log.close()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    again, recovered = Log.open(str(tmp_path), Files(), small())
+    assert [len(index) for index in recovered.queues.values()] == [1]
+    again.close()
 
 
 def test_recovery_reads_only() -> None:
@@ -333,13 +360,13 @@ def test_a_page_that_the_kernel_drops_during_a_start_is_not_copied_for_a_commit(
     disk.fault = lambda kind, name: 0
     assert b"page cache" in disk.kept_image()["segment-0000000001.log"]
 
-    def drop(step: str, done: int, total: int) -> None:
-        if done == total:
-            for inode in disk.names_now.values():
-                inode.current = bytearray(inode.durable)
-
+    log, opening = Log.begin("/data", disk, small())
+    while opening.step():
+        pass
+    for inode in disk.names_now.values():
+        inode.current = bytearray(inode.durable)
     with pytest.raises(LogError, match="segment-0000000001.log: offset .* start again"):
-        Log.open("/data", disk, small(), drop)
+        log.opened(opening)
     assert found_state(*Log.open("/data", disk, small())).queues == {1: {1: b"kept"}}
 
 

@@ -25,7 +25,7 @@ from warrenmq.broker.queue.surroundings import Surroundings
 from warrenmq.broker.services.clock import Clock
 from warrenmq.broker.services.notes import Notes
 from warrenmq.broker.services.randomness import Randomness
-from warrenmq.broker.start import start
+from warrenmq.broker.start.start import Start
 from warrenmq.log.log import Log
 from warrenmq.log.recovery import Recovered
 from warrenmq.log.transient import TransientStore
@@ -54,8 +54,8 @@ class Broker(Core):
     # -- start -------------------------------------------------------------------------------------------------
 
     def recover(self, recovered: Recovered) -> None:
-        """Take up what the log found."""
-        start.recover(self, recovered)
+        """Take up what the log found, all of which it knows."""
+        Start(self, recovered).finish()
 
     def create_defaults(self, username: str, password: str, vhost: str = "/") -> None:
         """The first start: a vhost, and a user who may do everything there."""

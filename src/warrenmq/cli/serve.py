@@ -120,6 +120,15 @@ async def serve(settings: Settings, reread: Callable[[], Settings]) -> None:
     await _serve(server, settings, reread, supervisor, ending)
 
 
+async def _complete(server: Server) -> None:
+    """To the end of the start, behind which the process settles."""
+    with _told():
+        await server.complete()
+    process.settle_garbage(server.watchdog.collections)
+    process.let_go_of_code()
+    process.keep_room_when_busy(server.background, server.broker.services.tally)
+
+
 @dataclass
 class Ending:
     """The event that ends the service: a signal, or that another node leads."""
@@ -151,15 +160,20 @@ async def _serve(
     stop, reason = ending.stop, ending.reason
     on_hangup = Hangup(server, supervisor, reread, _has_terminal(), lambda: _on_signal(signal.SIGHUP, reason, stop))
     loop.add_signal_handler(signal.SIGHUP, on_hangup.run)
-    process.settle_garbage(server.watchdog.collections)
-    process.let_go_of_code()
-    process.keep_room_when_busy(server.background, server.broker.services.tally)
+    whole = asyncio.ensure_future(_complete(server))
+    if server.starting is None:
+        await whole
     print(start_block(server, settings), flush=True)
     try:
         with _ready_file(server, settings):
             supervisor.ready(_listening_at(server))
             supervisor.keep_alive(server.background)
-            await ending.wait()
+            await ending.wait(whole)
+            if whole.done():
+                whole.result()
+                await ending.wait()
+            else:
+                whole.cancel()
     finally:
         loop.add_signal_handler(signal.SIGHUP, _do_nothing)  # too late to reload
         if ending.replaced():
@@ -284,18 +298,26 @@ def _listening_at(server: Server) -> str:
 
 
 async def _start(server: Server, settings: Settings) -> None:
+    with _told():
+        try:
+            await server.open()
+        except OSError as error:
+            raise address_error(error, settings) from error
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """What is wrong with the data folder, a certificate or an extension, in one line."""
     from warrenmq.broker.extensions.extensions import ExtensionError
     from warrenmq.log.format import LogError
     from warrenmq.server.tls_files import CertificateError
 
     try:
-        await server.start()
+        yield
     except (LogError, CertificateError) as error:
         raise CannotStart(str(error)) from None
     except ExtensionError as error:
         raise CannotStart(f"{error}: see --interceptors and --decorators") from None
-    except OSError as error:
-        raise address_error(error, settings) from error
 
 
 def start_block(server: Server, settings: Settings) -> str:

@@ -31,6 +31,7 @@ from warrenmq.http.metrics.routes import routes as metrics_routes
 from warrenmq.http.node import cluster
 from warrenmq.http.protocol import origin
 from warrenmq.http.protocol.headers import SafeHeaders
+from warrenmq.http.protocol.until_whole import UntilWhole
 from warrenmq.http.table import ENDPOINTS
 from warrenmq.wire.replies import AmqpError
 
@@ -52,7 +53,7 @@ def create_app(bridge: Bridge) -> Starlette:
             Route("/api", api.dispatch, methods=VERBS),
             Route("/api/{rest:path}", api.dispatch, methods=VERBS),
         ],
-        middleware=[Middleware(SafeHeaders)],
+        middleware=[Middleware(SafeHeaders), Middleware(UntilWhole, whole=bridge.server.whole)],
     )
 
 

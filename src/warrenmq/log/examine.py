@@ -5,6 +5,7 @@ Duty: facts for ``warren log inspect`` and ``warren log verify``. Not here: prin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, final
 
 from mypy_extensions import i64
@@ -14,9 +15,11 @@ from warrenmq.log.files import Files
 from warrenmq.log.format import seed
 from warrenmq.log.layout import BATCH_HEADER, RECORD_BITS
 from warrenmq.log.record import is_chunk, number_of, record_size
-from warrenmq.log.recovery import Progress, Recovery
+from warrenmq.log.recovery import Recovery
 from warrenmq.log.scan import BatchCursor
 from warrenmq.log.segment import Segment
+
+Progress = Callable[[str, int, int], None]
 
 
 @final
@@ -52,9 +55,12 @@ class Facts:
 
 def examine(folder: str, files: Files, progress: Progress | None = None) -> Facts:
     """Everything read and checked, as a start would, and more: also after a clean stop. Raises LogError."""
-    found = Recovery(folder, files, progress)
+    found = Recovery(folder, files)
     found.use_marker = False
-    found.run()
+    found.begin()
+    while found.step():
+        if progress is not None:
+            progress("records", found.read_bytes(), found.total_bytes)
     return Facts(found)
 
 

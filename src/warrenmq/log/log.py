@@ -29,10 +29,10 @@ from warrenmq.log.index import QueueIndex
 from warrenmq.log.layout import ADDRESS, CHUNKED, MESSAGE, RECORD_BITS
 from warrenmq.log.maintenance import NOBODY, Maintenance
 from warrenmq.log.message_reader import MessageReader
-from warrenmq.log.opening import take_over
+from warrenmq.log.opening import Opening
 from warrenmq.log.outage import Outage
 from warrenmq.log.reading import Reading, end_before, first_as_written
-from warrenmq.log.recovery import Progress, Recovered, Recovery, Uncommitted
+from warrenmq.log.recovery import Recovered, Recovery, Uncommitted
 from warrenmq.log.replicating import Replicating
 from warrenmq.log.runner import Runner
 from warrenmq.log.scrub import Scrub, ScrubSlice
@@ -76,11 +76,32 @@ class Log(Core):
         self._unmarked: i64 = 0  # octets that ``mark`` leaves out
 
     @staticmethod
-    def open(
-        folder: str, files: Files, settings: LogSettings, progress: Progress | None = None
-    ) -> tuple[Log, Recovered]:
-        lock, found = take_over(folder, files, progress)
-        return Log(folder, files, settings, lock, found), found.recovered
+    def open(folder: str, files: Files, settings: LogSettings) -> tuple[Log, Recovered]:
+        """All at once."""
+        log, opening = Log.begin(folder, files, settings)
+        while opening.step():
+            pass
+        log.opened(opening)
+        return log, opening.found.recovered
+
+    @staticmethod
+    def begin(folder: str, files: Files, settings: LogSettings) -> tuple[Log, Opening]:
+        """A log whose definitions are known. Nothing else may be done with it until all of ``opening``'s steps are, and
+        ``opened`` is called; or ``give_up``."""
+        opening = Opening(folder, files)
+        return Log(folder, files, settings, opening.lock, opening.found), opening
+
+    def opened(self, opening: Opening) -> None:
+        """The messages are known as well: the folder is taken over."""
+        opening.finish()
+        found = opening.found
+        self.tail.part = found.last_part
+        self.maintenance.last_message_id = found.state.next_message_id - 1
+
+    def give_up(self, opening: Opening) -> None:
+        """It is not to be opened after all: the folder stays as it was found."""
+        self.closed = True
+        opening.give_up()
 
     def attach(self, listener: Listener, committer: Runner, worker: Runner) -> None:
         """Whom to tell, and who does the disk work: commits, and everything else (ledgers, compaction)."""

@@ -1,7 +1,9 @@
 """From a data folder to the state it stands for.
 
 Duty: read the manifest, find the end of the log, replay what is behind the manifest's position, rebuild the segments'
-tables and every queue's index. Reads only: a crash during recovery changes nothing. Rules (``docs/log.md``):
+tables and every queue's index. Reads only: a crash during recovery changes nothing. All definitions are known after
+``begin``, which takes next to no time; the messages, which may take minutes, are read a step at a time, so that clients
+may come meanwhile. Rules (``docs/log.md``):
 
 - The walk ends at the first batch that does not check. At or beyond the highest position that anything valid names as
   synced it is the torn tail: cut there, and everything behind it, even what checks. Before it, it is corruption:
@@ -11,7 +13,6 @@ tables and every queue's index. Reads only: a crash during recovery changes noth
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, final
 
 from librt.strings import read_i32_le, read_i64_le
@@ -57,7 +58,7 @@ from warrenmq.log.segment import MANY, Part, Segment, file_name, ledger_name, pa
 from warrenmq.log.shipping import position
 from warrenmq.log.state import LogState
 
-Progress = Callable[[str, int, int], None]
+STEP: Final = 1 << 20  # octets of the log, some milliseconds
 
 
 @final
@@ -98,13 +99,22 @@ class TailSegment:
 
 
 @final
+class SegmentReading:
+    """A segment whose records are being read."""
+
+    def __init__(self, segment: Segment, holders: Holders, cursor: BatchCursor) -> None:
+        self.segment: Final = segment
+        self.holders: Final = holders
+        self.cursor: Final = cursor
+
+
+@final
 class Recovery:
     """One recovery; afterwards ``recovered`` is the broker's, the rest the log's."""
 
-    def __init__(self, folder: str, files: Files, progress: Progress | None) -> None:
+    def __init__(self, folder: str, files: Files) -> None:
         self.folder: Final = folder
         self.files: Final = files
-        self.progress: Final = progress
         self.recovered: Final = Recovered()
         self.state: Final = LogState()
         self.absorbed: LogState = self.state  # what the next checkpoint begins with: as far as is committed
@@ -133,10 +143,19 @@ class Recovery:
         self.highest: i64 = 0  # highest segment number any file has
         self.done_bytes: i64 = 0
         self.total_bytes: i64 = 0
+        self._unread: list[int] = []  # segments whose records are still to be read, the last first
+        self._reading: SegmentReading | None = None
+        self._over: bool = True
         self._queue: i64 = -1
         self._index: QueueIndex = QueueIndex()
 
     def run(self) -> None:
+        self.begin()
+        while self.step():
+            pass
+
+    def begin(self) -> None:
+        """Where the log ends, and every definition; after a clean stop the messages too."""
         names = self.files.names(self.folder)
         if not self._read_manifest(names):
             return
@@ -146,6 +165,7 @@ class Recovery:
             if self.use_marker and self._clean_start(tail):
                 return
         self._replay_changes(tail)
+        self.recovered.definitions = dict(self.state.definitions)
         known: dict[int, ManifestSegment] = {}
         for entry in self.manifest.segments:
             known[int(entry.number)] = entry
@@ -156,10 +176,40 @@ class Recovery:
             ledger_of = known.get(int(found.number))
             segment.ledger = 0 if ledger_of is None else ledger_of.ledger
         self._estimate()
-        for number in sorted(self.segments):
-            self._read_records(self.segments[number])
-        self._link_chunks()
-        self._finish()
+        self._unread = sorted(self.segments, reverse=True)
+        self._over = False
+
+    def step(self) -> bool:
+        """Read about ``STEP`` octets more; says whether anything is left to be read."""
+        if self._over:
+            return False
+        reading = self._reading
+        if reading is None:
+            if not self._unread:
+                self._over = True
+                self._link_chunks()
+                self._finish()
+                return False
+            segment = self.segments[self._unread.pop()]
+            holders = Holders(self.changes_of(segment))
+            cursor = self._cursor(segment.number, segment.parts, segment.end)
+            cursor.tolerated = segment.end
+            reading = SegmentReading(segment, holders, cursor)
+            self._reading = reading
+        if not self._read_records(reading):
+            self._reading = None
+        return True
+
+    def read_bytes(self) -> i64:
+        """How much of the segments has been read, of ``total_bytes``."""
+        return self.done_bytes if self._reading is None else self.done_bytes + self._reading.cursor.at
+
+    def give_up(self) -> None:
+        """Nobody wants to know the rest any more."""
+        self._over = True
+        if self._reading is not None:
+            self._reading.cursor.close()
+            self._reading = None
 
     # --- the manifest and the files
 
@@ -427,22 +477,28 @@ class Recovery:
         pending = self.state.pending.get(int(segment.number))
         return data if pending is None else data + pending.value()
 
-    def _read_records(self, segment: Segment) -> None:
-        holders = Holders(self.changes_of(segment))
-        cursor = self._cursor(segment.number, segment.parts, segment.end)
-        cursor.tolerated = segment.end
+    def _read_records(self, reading: SegmentReading) -> bool:
+        """Some batches more; says whether there may be further ones."""
+        segment = reading.segment
+        cursor = reading.cursor
+        enough = cursor.at + STEP
         while cursor.next():
             self.last_time = max(self.last_time, cursor.header.time)
             for record in cursor.damaged:
                 self.damaged.append(segment.number << 32 | record)
             if cursor.header.records > 0:
-                self._read_batch(segment, cursor, holders)
-            if self.progress is not None:
-                self.progress("records", self.done_bytes + cursor.at, self.total_bytes)
+                self._read_batch(segment, cursor, reading.holders)
+            if cursor.at >= enough:
+                return True
         if cursor.at != segment.end:
             self._corrupt(cursor)
         cursor.close()
         self.done_bytes += segment.end
+        self._resolve(segment, reading.holders)
+        return False
+
+    def _resolve(self, segment: Segment, holders: Holders) -> None:
+        """All records of a segment are known: who holds those that are not as they were written."""
         holders.resolve()
         for record, held in holders.exact.items():
             slot = segment.slot(record)

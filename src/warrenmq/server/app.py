@@ -26,6 +26,7 @@ from warrenmq.broker.services.randomness import Randomness
 from warrenmq.broker.start.stopping import count_not_told, tell_forgotten
 from warrenmq.log.files import Files, RealDisk
 from warrenmq.log.log import Log
+from warrenmq.log.opening import Opening
 from warrenmq.log.recovery import Recovered
 from warrenmq.log.settings import LogSettings
 from warrenmq.log.transient import TransientStore
@@ -40,6 +41,7 @@ from warrenmq.server.listening import BACKLOG, Address, addresses, hold, listen
 from warrenmq.server.logging import events
 from warrenmq.server.memory import give_back, memory_total, resident_bytes
 from warrenmq.server.standing import Standing
+from warrenmq.server.starting import Starting
 from warrenmq.server.tls import TlsListener
 from warrenmq.server.tls_files import https_context, tls_context
 from warrenmq.server.transport import ClientTransport
@@ -53,6 +55,9 @@ STEPS_SECONDS = 0.01  # of long work in one turn at the most, a garbage collecti
 TICK_BUSY = 0.025
 TICK_IDLE = 1.0
 WATCH = 1.0  # seconds between looks at memory and disk
+PATIENCE = 0.25  # seconds of a start before anybody listens: most are over then
+FOREVER = float("inf")
+START_SLICE = 0.02  # seconds of a longer one between two looks at the clients
 LEDGER_PASS = 2.0  # seconds between looks at the ledger as a whole
 LEDGER_PAUSE = 0.05  # seconds between looks at ``LEDGER_SLICE`` queues each
 LEDGER_SLICE = 256
@@ -120,7 +125,7 @@ class Cluster:
 
 
 class Server:
-    """One broker with its listeners. ``await start()``, then ``await stop(reason)``."""
+    """One broker with its listeners. ``start``, or ``open`` and ``complete``; then ``stop``: each is awaited."""
 
     def __init__(
         self,
@@ -158,6 +163,8 @@ class Server:
         self.web: Web | None = None
         self.turns: Turns
         self.background: Background
+        self.starting: Starting | None = None  # until all messages are known
+        self.whole = asyncio.Event()  # they are: whoever asks is answered
         self.watchdog = Watchdog()
         self._periodic: list[Periodic] = []
         self._disk_seen = 0  # free bytes at the last look that succeeded
@@ -166,13 +173,20 @@ class Server:
 
     # -- start and stop ----------------------------------------------------------------------------------------
 
-    async def start(self) -> None:
+    async def start(self, patience: float = PATIENCE) -> None:
         """Recover and listen. Raises OSError (address in use, unwritable folder) or BlockingIOError (locked)."""
+        await self.open(patience)
+        await self.complete()
+
+    async def open(self, patience: float = PATIENCE) -> None:
+        """Listen. A start that takes longer than ``patience`` is over when ``complete`` has returned: clients may log
+        in meanwhile, and wait. With definitions to load none may: who they are is not known yet."""
         self.loop = asyncio.get_running_loop()
         self.background = Background(self.loop)
         self._open_broker()
         try:
-            self._fill_broker()
+            if self._go_on(patience if self.settings.load_definitions is None else FOREVER):
+                self._fill_broker()
             if self.cluster is not None:
                 await self.cluster.ready()
             await self._listen()
@@ -182,6 +196,19 @@ class Server:
             await self.stop("could not start")
             raise
         self.folder.warn_if_open()
+
+    async def complete(self) -> None:
+        """Take up the rest of the messages, while clients log in; then work begins. Not after ``stop``."""
+        if not self.whole.is_set():
+            try:
+                while not self._go_on(START_SLICE):
+                    await asyncio.sleep(0)
+                    if self._stopped:
+                        return
+                self._fill_broker()
+            except BaseException:
+                await self.stop("could not start")
+                raise
         self._periodic = [
             self.background.every("the upkeep of the log", self._tick),
             self.background.every("the watch over memory and disk", self._watch),
@@ -192,13 +219,19 @@ class Server:
         ]
         self.journal.begin()
 
+    def _go_on(self, seconds: float) -> bool:
+        """So much of the start; says whether all messages are known."""
+        return self.starting is None or self.starting.go_on(seconds)
+
     def _open_broker(self) -> None:
         settings = self.settings
         folder = Path(settings.data_dir)
+        opening: Opening | None = None
         if self.cluster is not None:
             log, recovered = self.cluster.open()
         else:
-            log, recovered = Log.open(str(folder), self._files, LogSettings(), self._progress)
+            log, opening = Log.begin(str(folder), self._files, LogSettings())
+            recovered = opening.found.recovered
         self.log = log
         self.folder = DataFolder(folder)
         self.journal = Journal(settings, log, self.background)
@@ -217,7 +250,10 @@ class Server:
         set_memory_limit(broker.services.pressure.alarms, settings)
         broker.services.pressure.alarms.set_disk_limit(settings.disk_free_limit)
         self._load_extensions()
-        broker.recover(recovered)
+        if opening is None:
+            broker.recover(recovered)
+        else:
+            self.starting = Starting(broker, log, opening)
 
     def _fill_broker(self) -> None:
         """What is configured to be there: definitions, and where those have none a first vhost and a first user."""
@@ -228,7 +264,11 @@ class Server:
         if settings.load_definitions is not None:
             definitions.load(broker, settings.load_definitions, settings.default_vhost)
         broker.create_defaults(settings.default_user, settings.default_pass, settings.default_vhost)
+        if self.starting is not None:
+            self.starting.hear()
+            self.starting = None
         broker.end_turn()
+        self.whole.set()
 
     def _load_extensions(self) -> None:
         """Interceptors and decorators named in the configuration."""
@@ -256,9 +296,6 @@ class Server:
                 self._disk_unseen = True
                 events("server").error("disk.unseen", folder=self.settings.data_dir, reason=str(error))
         return self._disk_seen
-
-    def _progress(self, what: str, done: int, total: int) -> None:
-        events("log").info("log.recovering", what=what, done=done, total=total)
 
     async def _listen(self) -> None:
         await self.listen_for_clients()
@@ -339,12 +376,15 @@ class Server:
         for work in self._periodic:
             work.cancel()
         self.turns.stop()
-        self.begin()
-        tell_forgotten(self.broker)
-        self.end_turn()
-        self.ledger.step(LEDGER_LAST)
-        self.log.flush()
-        self.log.close(self.broker.log_indexes())
+        if self.starting is not None:
+            self.starting.give_up()
+        else:
+            self.begin()
+            tell_forgotten(self.broker)
+            self.end_turn()
+            self.ledger.step(LEDGER_LAST)
+            self.log.flush()
+            self.log.close(self.broker.log_indexes())
         self.turns.committer.stop()
         self.turns.worker.stop()
         await self.journal.stop()

@@ -21,7 +21,9 @@ _DEFECT = "`warren ledger` shows the sum; keep the log and the data folder, and 
 
 GROUPS: dict[str, dict[str, LogEvent]] = {
     "Start, stop, reload": {
-        "log.recovering": LogEvent("info", "The log is being read at the start; `done` of `total`."),
+        "log.recovering": LogEvent(
+            "info", "The log is being read at the start, `done` of `total` octets; every five seconds."
+        ),
         "definitions.loaded": LogEvent("info", "A file of `load_definitions` was imported."),
         "config.no_meaning": LogEvent(
             "warning", "A key of `rabbitmq.conf` has no meaning here; the reason says why.", "Nothing, or take it out."

@@ -116,7 +116,7 @@ class Turns:
         """One loop timer for the earliest of the broker's."""
         services = self.broker.services
         due = services.io_timers.next_due()
-        if not self._virtual:
+        if not self._virtual and not self.broker.connections.starting:
             other = services.timers.next_due()
             if other >= 0 and (due < 0 or other < due):
                 due = other
@@ -148,7 +148,8 @@ class Turns:
 
     def _run_timer(self) -> Timer | None:
         services = self.broker.services
-        if not self._virtual and services.timers.run_next(services.turn.now):
+        rules = not self._virtual and not self.broker.connections.starting
+        if rules and services.timers.run_next(services.turn.now):
             return services.timers.fired
         return services.io_timers.fired if services.io_timers.run_next(services.io_now()) else None
 

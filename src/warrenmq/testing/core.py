@@ -125,7 +125,7 @@ class Core:
 
     def start(self) -> None:
         """Open what the folder holds; `notes` and `broker` are new ones."""
-        self.log, self.recovered = Log.open(str(self.folder), self.files, self.settings, None)
+        self.log, self.recovered = Log.open(str(self.folder), self.files, self.settings)
         self.notes = Events()
         self.transient = TransientStore(str(self.folder), self.files)
         self.broker = Broker(self.log, self.transient, self.clock, self.clock, Randomness(1), self.notes)

@@ -22,6 +22,7 @@ class Attendance:
         self._totals: Final = core.registry.totals
         self._of_user: Final[dict[str, int]] = {}  # those that have opened a vhost
         self._channels_of_user: Final[dict[str, int]] = {}
+        self.starting: bool = False  # the broker does not know all its messages yet
         self.greeting: Final = Greeting(core.node)
         self.again: Final = Again(core.services.io_timers, core.services.io_clock)
 
@@ -30,6 +31,10 @@ class Attendance:
 
     def gone(self, connection: Session, reason: str) -> None:
         """It has ended, and why."""
+        raise NotImplementedError
+
+    def wait_for_start(self, connection: Session) -> None:
+        """It has logged in while the broker starts: what it asks is heard when that is over."""
         raise NotImplementedError
 
     def vhost_opened(self, username: str) -> None:

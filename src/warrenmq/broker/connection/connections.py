@@ -28,6 +28,7 @@ class Connections(Attendance):
         super().__init__(core)
         self._jobs: Final = core.services.jobs
         self._all: Final[dict[Connection, bool]] = {}
+        self._early: list[Connection] = []  # who waits for the end of the start
 
     def __iter__(self) -> Iterator[Connection]:
         """Those that are there now; the loop may close them."""
@@ -54,6 +55,19 @@ class Connections(Attendance):
             vhost.past.sent += connection.output.sent
             self.vhost_left(connection.username)
             reports.about("info", "connection_closed", connection, reason)
+
+    def wait_for_start(self, connection: Session) -> None:
+        assert isinstance(connection, Connection)
+        connection.wait_for_job()
+        self._early.append(connection)
+
+    def started(self) -> None:
+        """The broker knows all its messages."""
+        self.starting = False
+        early = self._early
+        self._early = []
+        for connection in early:
+            connection.job_is_over()
 
     def pieces_with(self, queue: Queue) -> list[list[Entry | None]]:
         return [some.entries for some in self.deliveries_of(queue)]

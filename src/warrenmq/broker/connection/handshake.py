@@ -196,6 +196,8 @@ def open(connection: Dialogue, method: Method) -> None:
     connection.write(method_frame(0, "connection.open-ok"))
     connection.connections.vhost_opened(user)
     reports.about("info", "connection_opened", connection)
+    if connection.connections.starting:
+        connection.connections.wait_for_start(connection)
 
 
 def close(connection: Dialogue) -> None:

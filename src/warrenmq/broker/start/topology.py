@@ -7,6 +7,7 @@ log is in ``declared.py``.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, final
 
 from librt.strings import read_i64_be
@@ -27,14 +28,23 @@ if TYPE_CHECKING:
     from warrenmq.log.index import QueueIndex
 
 REDELIVERED: Final = 1
+SLICE: Final = (1 << 16) - 1  # entries that are taken up at a time, less one
 
 
-def load_definitions(broker: Core, definitions: dict[tuple[str, str], bytes]) -> list[tuple[str, dict[str, object]]]:
-    """Everything durable but messages, in the order in which it depends on one another.
+@final
+class Loaded:
+    """What is left to do when the definitions are there."""
 
-    Returns what belongs to neither vhosts, nor access, nor policies, with its kind.
-    """
-    others: list[tuple[str, dict[str, object]]] = []
+    def __init__(self) -> None:
+        # what belongs to neither vhosts, nor access, nor policies, with its kind
+        self.others: Final[list[tuple[str, dict[str, object]]]] = []
+        # keys of bindings one end of which is gone: a crash came before the log heard of each that went along
+        self.without_ends: Final[list[str]] = []
+
+
+def load_definitions(broker: Core, definitions: dict[tuple[str, str], bytes]) -> Loaded:
+    """Everything durable but messages, in the order in which it depends on one another. Nothing is logged."""
+    loaded = Loaded()
     by_kind: dict[str, list[dict[str, object]]] = {}
     for (kind, _), raw in definitions.items():
         value = json.loads(raw)
@@ -58,7 +68,7 @@ def load_definitions(broker: Core, definitions: dict[tuple[str, str], bytes]) ->
     for kind, values in by_kind.items():
         for value in values:
             if not broker.registry.access.load(kind, value) and not broker.registry.policies.load(kind, value):
-                others.append((kind, value))
+                loaded.others.append((kind, value))
     for vhost in broker.vhosts.values():  # what is there from the start was made before its policies were known
         for exchange in vhost.exchanges.values():
             vhost.refresh_exchange(exchange)
@@ -92,9 +102,9 @@ def load_definitions(broker: Core, definitions: dict[tuple[str, str], bytes]) ->
         destination = owner.queues.get(end) if value["kind"] == "queue" else owner.exchanges.get(end)
         if source is not None and destination is not None:
             owner.restore_binding(source, destination, str(value["key"]), unpack(value["arguments"]))
-        else:  # one end is gone, and a crash came before the log heard of each binding that went along
-            broker.services.log.undefine("binding", stored_binding_key(value))
-    return others
+        else:
+            loaded.without_ends.append(stored_binding_key(value))
+    return loaded
 
 
 @final
@@ -114,8 +124,9 @@ def load_queue(
     delivered_up_to: i64,
     clean: bool,
     leases: list[StoredLease],
-) -> None:
-    """The entries the log found for a queue, in order of position; those that are leased go to their lease."""
+) -> Iterator[None]:
+    """The entries the log found for a queue, in order of position, so many at a time; those that are leased go to their
+    lease."""
     leased: dict[int, tuple[Lease, int]] = {}
     lent = leases_of(queue)
     if lent is not None:
@@ -126,6 +137,8 @@ def load_queue(
     queue.counters.came(RECOVERED, count)
     i: i64 = 0
     while i < count:
+        if i & SLICE == SLICE:
+            yield
         position = positions[i]
         packed = flags_of[i]
         redelivered = holder.was_delivered(packed) or (not clean and position <= delivered_up_to)

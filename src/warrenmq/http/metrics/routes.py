@@ -11,6 +11,7 @@ from starlette.routing import Route
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.metrics import detailed, page
 from warrenmq.http.protocol.headers import SafeHeaders
+from warrenmq.http.protocol.until_whole import UntilWhole
 
 
 def routes(bridge: Bridge) -> list[Route]:
@@ -36,4 +37,5 @@ def routes(bridge: Bridge) -> list[Route]:
 
 def create_app(bridge: Bridge) -> Starlette:
     """The metrics and nothing else."""
-    return Starlette(routes=list(routes(bridge)), middleware=[Middleware(SafeHeaders)])
+    layers = [Middleware(SafeHeaders), Middleware(UntilWhole, whole=bridge.server.whole)]
+    return Starlette(routes=list(routes(bridge)), middleware=layers)
