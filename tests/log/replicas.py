@@ -173,7 +173,7 @@ def promoted(replica: Replica, epoch: int) -> tuple[Log, Recovered]:
     """What a node leads with that followed, which is what a scan of its folder finds."""
     committed = int(replica.committed)
     log, recovered = replica.promote(epoch)
-    cold = Recovery(log.folder, log.files, None)
+    cold = Recovery(log.folder, log.files)
     cold.limit = committed
     cold.use_marker = False
     cold.run()

@@ -109,7 +109,7 @@ def lead(folder: str, files: Files, committed: int, epoch: int) -> Recovery:
 
 def look_again(folder: str, files: Files) -> Recovery:
     """The log of a node that follows, after some of what its start found was cut off: read only, and as it is now."""
-    found = Recovery(folder, files, None)
+    found = Recovery(folder, files)
     found.limit = 0
     found.use_marker = False
     found.follows = True

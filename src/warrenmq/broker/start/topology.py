@@ -33,7 +33,7 @@ SLICE: Final = (1 << 16) - 1  # entries that are taken up at a time, less one
 
 @final
 class Loaded:
-    """What is left to do when the definitions are there."""
+    """The rest of the definitions, when those of vhosts, access and policies are taken up."""
 
     def __init__(self) -> None:
         # what belongs to neither vhosts, nor access, nor policies, with its kind

@@ -277,7 +277,7 @@ class Warm(Core):
         self.forget_unclaimed()
         maintenance.last_message_id = self.last_message_id
         maintenance.absorb_all()
-        found = Recovery(self.folder, self.files, None)
+        found = Recovery(self.folder, self.files)
         absorbed = maintenance.state
         found.manifest = maintenance.manifest
         found.absorbed = absorbed
