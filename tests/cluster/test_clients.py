@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,7 +40,11 @@ class Client:
         self.errors = folder / f"{name}.err"
         with self.output.open("wb") as out, self.errors.open("wb") as errors:
             self.process = subprocess.Popen(
-                [str(word) for word in command], stdout=out, stderr=errors, env={**os.environ, **environment}
+                [str(word) for word in command],
+                stdout=out,
+                stderr=errors,
+                env={**os.environ, **environment},
+                start_new_session=True,
             )
 
     def numbers(self, word: str) -> list[int]:
@@ -46,7 +52,9 @@ class Client:
         return [int(line.split()[1]) for line in lines if line.startswith(f"{word} ") and line.split()[1:]]
 
     def kill(self) -> None:
-        self.process.kill()
+        """With what it has started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
 

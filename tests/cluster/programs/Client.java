@@ -1,7 +1,6 @@
 // What test_clients.py expects of every client, with RabbitMQ's Java client, which recovers its connection and its
 // consumer by itself and tries all addresses. Arguments: QUEUE HOST:PORT HOST:PORT ...
 import com.rabbitmq.client.Address;
-import com.rabbitmq.client.AlreadyClosedException;
 import com.rabbitmq.client.Channel;
 import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.ConnectionFactory;
@@ -10,6 +9,7 @@ import com.rabbitmq.client.ShutdownSignalException;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.TimeoutException;
 import java.util.stream.Collectors;
 
 public class Client {
@@ -34,10 +34,10 @@ public class Client {
                 if (channel.waitForConfirms(10_000)) {
                     System.out.println("confirmed " + number);
                 }
-            } catch (AlreadyClosedException | IOException | ShutdownSignalException lost) {
+            } catch (IOException | ShutdownSignalException | TimeoutException lost) {
                 Thread.sleep(100);
             }
-            Thread.sleep(20);
+            Thread.sleep(50);
         }
     }
 }

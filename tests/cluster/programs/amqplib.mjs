@@ -30,7 +30,7 @@ async function serve(place) {
     );
     await Promise.race([confirmed, lost]);
     console.log("confirmed", number);
-    await pause(20);
+    await pause(50);
   }
 }
 

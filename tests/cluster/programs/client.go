@@ -56,7 +56,7 @@ func serve(queue, place string) error {
 		case <-lost:
 			return fmt.Errorf("lost")
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 

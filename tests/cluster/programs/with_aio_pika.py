@@ -30,7 +30,7 @@ async def main() -> None:
                     message = aio_pika.Message(b"%d" % number, delivery_mode=2)
                     await channel.default_exchange.publish(message, queue, timeout=10)
                     print("confirmed", number, flush=True)
-                    await asyncio.sleep(0.02)
+                    await asyncio.sleep(0.05)
         except LOST:
             await asyncio.sleep(0.1)
 

@@ -1,16 +1,17 @@
-"""What test_clients.py expects of every client, with Celery: a worker in a thread of its own, and who sends it tasks.
+"""What test_clients.py expects of every client, with Celery: a worker, a process of its own, and who sends it tasks.
 
 Arguments: QUEUE HOST:PORT HOST:PORT ...
 """
 
+import subprocess
 import sys
-import threading
 import time
 
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-queue, *places = sys.argv[1:]
+whole = [word for word in sys.argv[1:] if word != "worker"]
+queue, *places = whole
 app = Celery("takeover", broker=";".join(f"amqp://guest:guest@{place}//" for place in places))
 app.conf.update(
     task_default_queue=queue,
@@ -19,7 +20,7 @@ app.conf.update(
     broker_connection_max_retries=None,
     broker_transport_options={"confirm_publish": True},
     broker_connection_timeout=5,
-    worker_hijack_root_logger=False,
+    worker_redirect_stdouts=False,
     worker_enable_remote_control=False,
 )
 
@@ -30,17 +31,11 @@ def got(number: int) -> None:
 
 take = app.task(name="take")(got)
 
+if "worker" in sys.argv:
+    app.worker_main(["worker", "--pool=solo", "--loglevel=ERROR", "--without-gossip", "--without-mingle"])
+    sys.exit()
 
-def work() -> None:
-    while True:
-        try:
-            app.Worker(pool="solo", loglevel="ERROR", without_gossip=True, without_mingle=True, quiet=True).start()
-        except (OSError, OperationalError):
-            pass
-        time.sleep(0.1)
-
-
-threading.Thread(target=work, daemon=True).start()
+subprocess.Popen([sys.executable, __file__, "worker", *whole])
 number = 0
 while True:
     number += 1

@@ -22,6 +22,6 @@ while True:
                 if method is not None:
                     channel.basic_ack(method.delivery_tag)
                     print("got", int(body), flush=True)
-                time.sleep(0.02)
+                time.sleep(0.05)
     except pika.exceptions.AMQPError:
         time.sleep(0.1)
