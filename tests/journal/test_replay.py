@@ -18,7 +18,7 @@ from tests.journal.elsewhere import STEPS, Elsewhere, waiting
 from tests.journal.replay import Replay
 from tests.log.disk import SimulatedFiles
 from warrenmq.broker.delay.told import Told
-from warrenmq.broker.queue.accounts import Accounts
+from warrenmq.broker.queue.accounts import DEAD_LETTERING, Accounts
 from warrenmq.broker.queue.lease import Lease
 from warrenmq.broker.queue.leases import Leases
 from warrenmq.log.causes import CAUSE_NAMES, EXPIRED
@@ -282,7 +282,8 @@ def check(history: History) -> Replay:
         assert told.held() == held, name
         logged = Counter(int(address) for address in queue.logged_addresses()) + of_the_log(held)
         assert of_the_log(told.here()) == logged, name
-        assert told.here().total() == int(queue.ready + queue.unacked), name
+        here = queue.ready + queue.unacked + queue.account().in_place(DEAD_LETTERING)
+        assert told.here().total() == int(here), name
         expected = left_by(queue.account())
         expected.pop("refused", None)  # of what it did not take: it never entered
         assert +told.left == expected, name
