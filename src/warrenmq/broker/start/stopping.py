@@ -7,7 +7,7 @@ Duty: to forget the rest, as a restart of the process does. Not here: the client
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Binding, Exchange
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from warrenmq.broker.vhost.vhost import VHost
 
 
-COUNTED_AT_ONCE = 1000  # queues
+COUNTED_AT_ONCE: Final = 1000  # queues
 
 
 def tell_forgotten(broker: Core) -> None:
