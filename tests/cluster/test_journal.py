@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-pq = pytest.importorskip("pyarrow.parquet")
+pytest.importorskip("pyarrow")
+
+import pyarrow.parquet as pq
 
 from tests.support.cluster import Cluster, Member, Publisher
 from warrenmq.journal.files import current, files_of, logs_of
