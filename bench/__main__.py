@@ -1,10 +1,10 @@
 """`make bench ARGS="flow growth --reps 5"`: measure, print as it goes, write docs/benchmarks.md.
 
 Sections: flow (all scenarios beside RabbitMQ), shapes (TLS, streams, kinds of queues, great numbers, likewise), floors
-(what a line can cost at least), growth, overload, stalls (attacks), consoles (ten of them), delayed, cores, journal,
-cluster (several nodes), spark, pipeline (audit and what-if over journals); all of them when none is named. Each leaves
-its raw figures in bench/results/, and the page is written from all that is there: sections may be measured on different
-days, and say so.
+(what a line can cost at least), rest (starts, memory, a page of a long list), growth, overload, stalls (attacks),
+consoles (ten of them), delayed, cores, journal, cluster (several nodes), spark, pipeline (audit and what-if over
+journals); all of them when none is named. Each leaves its raw figures in bench/results/, and the page is written from
+all that is there: sections may be measured on different days, and say so.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from bench import (
     journal,
     overload,
     report,
+    rest,
     shapes,
     stalls,
 )
@@ -42,6 +43,7 @@ def main() -> None:
         "flow": lambda: flow.measure(options.reps, not options.no_rabbitmq, only),
         "shapes": lambda: shapes.measure(only, options.scale, options.reps, not options.no_rabbitmq),
         "floors": lambda: floors.measure(options.scale, options.reps),
+        "rest": lambda: rest.measure(options.scale, options.reps, not options.no_rabbitmq),
         "growth": lambda: growth.measure(only, options.scale, options.reps),
         "overload": lambda: overload.measure(),
         "stalls": lambda: stalls.measure(only, options.scale),

@@ -408,10 +408,45 @@ def pipeline(figures: Record, record: Record, folder: Path) -> list[str]:
     return lines + day.told(figures)
 
 
+def rest(figures: Record, record: Record, folder: Path) -> list[str]:
+    waiting, *starts = figures["starts"]
+    memory, page = figures["memory"], figures["page"]
+    lines = ["## Starts, memory, a page of a long list", "", measured(record), ""]
+    lines += [
+        f"A start with {waiting['waiting']:,} persistent messages of 100 B, in seconds from its command on. Clients log"
+        " in when the definitions are known and are answered when the messages are.",
+        "",
+    ]
+    rows = []
+    for after in dict.fromkeys(one["after"] for one in starts):
+        these = [one for one in starts if one["after"] == after]
+        keys = ("listening", "inside", "answered", "cpu")
+        rows.append([after, *(spread([one[key] for one in these]) for key in keys)])
+    lines += table(["after", "listening", "a client is in", "it is answered", "CPU seconds by then"], rows)
+    rows = [
+        ["idle", f"{memory['idle_mb']:.0f}"],
+        ["after the first look over HTTP", f"{memory['looked_at_mb']:.0f}"],
+        [f"what {int(memory['transient']):,} transient messages of 100 B add", f"{memory['transient_mb']:.0f}"],
+    ]
+    lines += table(["memory", "MB"], rows)
+    rows = [
+        [name, *(f"{one[key]:.1f}" for key in ("median_ms", "most_ms", "broker_cpu_ms", "longest_wait_ms"))]
+        for name, one in page["brokers"].items()
+    ]
+    lines += [
+        f"One page of 100 of {page['queues']:,} queues over HTTP, sorted by a column, while an honest client asks:",
+        "",
+    ]
+    return lines + table(
+        ["broker", "a request, ms", "the longest", "CPU of the broker, ms", "longest wait of the other"], rows
+    )
+
+
 SECTIONS: dict[str, Callable[[Record, Record, Path], list[str]]] = {
     "flow": flow,
     "shapes": shapes,
     "floors": floors,
+    "rest": rest,
     "growth": growth,
     "overload": overload,
     "stalls": stalls,
