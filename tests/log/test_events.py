@@ -363,3 +363,14 @@ def test_a_crash_before_the_crash_was_told_is_one_with_it(tmp_path: Path) -> Non
     let_go(second)
     begun(tmp_path, 9000).close()
     assert interruptions(tmp_path) == [("interrupted", 1000, 9000)]
+
+
+def test_a_crash_is_told_from_the_last_batch_though_that_is_of_an_older_segment(tmp_path: Path) -> None:
+    first = begun(tmp_path, 1000)
+    while first.maintain(1000):
+        pass
+    let_go(first)
+    second = opened(tmp_path)
+    let_go(second)  # nothing was written
+    begun(tmp_path, 9000)
+    assert interruptions(tmp_path) == [("interrupted", 1000, 9000)]

@@ -215,8 +215,9 @@ class Events:
         self._sampled_out_now += count
 
     def interrupted(self, since: i64) -> None:
-        """There was no clean stop: what happened behind this time (µs) and was not written, nobody will tell."""
-        self._interrupted = since
+        """There was no clean stop: what happened behind this time (µs; 0: nothing did) and was not written, nobody will
+        tell."""
+        self._interrupted = max(self._interrupted, since)
 
     def end_turn(self, time: i64, records: i64, changes: i64) -> None:
         """All that came since the last call was at this time (µs); the batch has so many records and changes."""

@@ -64,13 +64,12 @@ class Log(Core):
         self.commits: Final = Commits(self, self.tail, outage, self.maintenance)
         self.scrub: Final = Scrub(self, self.maintenance)
         self.message_reader: Final = MessageReader(self, self.commits)
-        if not found.recovered.clean:
-            self.events.interrupted(found.last_time)
         self._found_damaged: list[int] = found.damaged
         self._found_end: i64 = found.end
         self._found_committed: i64 = found.committed
         self._found_epochs: Epochs = found.epochs
         self._found_uncommitted: list[Uncommitted] = found.uncommitted
+        self._found_time: i64 = found.last_time
         self._lock: Final = lock
         self._appended: i64 = 0  # the message that still lacks some of its holders
         self._unmarked: i64 = 0  # octets that ``mark`` leaves out
@@ -97,6 +96,8 @@ class Log(Core):
         found = opening.found
         self.tail.part = found.last_part
         self.maintenance.last_message_id = found.state.next_message_id - 1
+        if not found.recovered.clean:
+            self.events.interrupted(found.last_time)
 
     def give_up(self, opening: Opening) -> None:
         """It is not to be opened after all: the folder stays as it was found."""
@@ -112,6 +113,7 @@ class Log(Core):
 
     def attach_shipping(self, shipping: Shipping) -> None:
         """There are other nodes, and this one leads. Before anything is logged."""
+        self.events.interrupted(self._found_time)
         found = self._found_uncommitted
         if found:
             self.committed = self.promised = self.maintenance.state.batch
