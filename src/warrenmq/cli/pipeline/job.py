@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from warrenmq.cli._command import Url
 from warrenmq.cli._groups import Group
+from warrenmq.cli.pipeline.broker import broker_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,9 +30,9 @@ Format = Annotated[str, typer.Option("--format", help="Format of the table: parq
 class ToBroker(Group):
     """The broker that a job writes to, by options of the command line."""
 
-    url: Annotated[str | None, typer.Option(help="amqp://user@host:port/vhost of the broker.")] = None
-    host: Annotated[str | None, typer.Option(help="The broker's host (without --url).")] = None
-    port: Annotated[int | None, typer.Option(help="The broker's AMQP port (without --url).")] = None
+    url: Url = None
+    host: Annotated[str | None, typer.Option(help="The broker's host, instead of --url.")] = None
+    port: Annotated[int | None, typer.Option(help="The broker's AMQP port, instead of --url.")] = None
     password_env: Annotated[str | None, typer.Option(help="Environment variable that holds the password.")] = None
     password_file: Annotated[str | None, typer.Option(help="File that holds the password.")] = None
     option: Annotated[
@@ -38,25 +40,36 @@ class ToBroker(Group):
     ] = None
 
     def named(self) -> dict[str, object]:
-        """Its address, by the names of the options of ``format("amqp")``."""
+        """What is said apart from its address, by the names of the options of ``format("amqp")``."""
         secret = {"passwordEnv": self.password_env, "passwordFile": self.password_file}
-        return {"url": self.url, "host": self.host, "port": self.port, **secret}
+        return {"host": self.host, "port": self.port, **secret}
+
+    def apart(self) -> dict[str, str]:
+        options = dict(_pair(text, "--option") for text in self.option or [])
+        return {**options, **{name: str(value) for name, value in self.named().items() if value is not None}}
+
+    def given(self) -> bool:
+        """Does the command line name a broker?"""
+        return self.url is not None or bool(self.apart())
 
     def options(self) -> dict[str, str]:
         """The options of ``format("amqp")``."""
-        options = dict(_pair(text, "--option") for text in self.option or [])
-        options.update({name: str(value) for name, value in self.named().items() if value is not None})
-        return options
+        return broker_options(self.url, self.apart(), asks_http=False)
 
 
 @dataclass
 class FromBroker(ToBroker):
     """The broker that a job reads from, or asks over HTTP."""
 
-    http_port: Annotated[int | None, typer.Option(help="The broker's HTTP port, for leases and name patterns.")] = None
+    http_port: Annotated[
+        int | None, typer.Option(help="The broker's HTTP port, for leases and name patterns [asked of it].")
+    ] = None
 
     def named(self) -> dict[str, object]:
         return {**super().named(), "httpPort": self.http_port}
+
+    def options(self) -> dict[str, str]:
+        return broker_options(self.url, self.apart(), asks_http=True)
 
 
 def tell(line: str) -> None:

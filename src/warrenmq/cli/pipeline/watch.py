@@ -45,13 +45,13 @@ def watch(
 ) -> None:
     """What is overdue in a journal, seconds after it is: unconfirmed, not settled, not routed, never acknowledged. With
     --once the exit status is 1 when anything is open."""
-    options = broker.options()
+    options = {} if exchange is None else broker.options()
 
     def check() -> Any:
         from warrenmq.spark.options import OptionError, duration_ms
         from warrenmq.spark.watching.judging import Rules
 
-        if options and exchange is None:
+        if broker.given() and exchange is None:
             raise OptionError("options of a broker are for --exchange, which is not given")
         named = (("confirm", confirm), ("ack", ack), ("never", never), ("window", window), ("forget", forget))
         times = {name: duration_ms(name, text) * 1000 for name, text in named}
