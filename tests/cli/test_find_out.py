@@ -47,17 +47,34 @@ def test_whatever_is_wrong_is_named_with_its_cure_and_status_1(warren: Run, brok
         found = {(one["what"], one["where"]): one["cure"] for one in json.loads(out)}
         shown = warren("doctor", WARREN_URL=broker.url)[1].splitlines()
     assert set(found) == {
-        ("no consumer", "alone in vhost '/', 1 messages wait"),
+        ("no consumer", "alone in vhost '/', 1 message waits"),
         ("dead-letter exchange missing", "dead in vhost '/': gone"),
         ("dead-letter exchange missing", "by-policy in vhost '/': missing"),
         ("alternate exchange missing", "lost in vhost '/': nowhere"),
         ("policy without effect", "idle in vhost '/', pattern ^zzz"),
         ("connection without heartbeat", "mute"),
     }
-    assert "warren declare exchange gone" in found["dead-letter exchange missing", "dead in vhost '/': gone"]
+    assert "warren declare exchange -p / gone" in found["dead-letter exchange missing", "dead in vhost '/': gone"]
+    assert found["policy without effect", "idle in vhost '/', pattern ^zzz"].endswith("warren policy clear -p / idle")
     assert shown[0] == "WHAT\tWHERE\tCURE" and len(shown) == 1 + len(found)
     assert warren("declare", "exchange", "gone", WARREN_URL=broker.url)[0] == 0  # the cure cures
     assert "gone" not in warren("doctor", WARREN_URL=broker.url)[1]
+
+
+def test_a_cure_can_be_copied_whatever_the_names_are(warren: Run, broker: Broker) -> None:
+    for name in ("it's; here", "$(odd) `name`", "--dashed"):
+        for words in (["queue", name, "-a", f"x-dead-letter-exchange={name}"], ["queue", f"{name} full"]):
+            kind, queue, *more = words
+            assert warren("declare", kind, *more, "--", queue, WARREN_URL=broker.url)[0] == 0
+        assert warren("publish", "--", f"{name} full", "x", WARREN_URL=broker.url)[0] == 0
+        said = json.loads(warren("doctor", "--json", WARREN_URL=broker.url)[1])
+        cures = [one["cure"] for one in said if name in one["where"]]
+        assert len(cures) == 2
+        for cure in cures:
+            assert warren(*shlex.split(cure.partition(": warren ")[2]), WARREN_URL=broker.url)[0] == 0, cure
+        assert warren("purge", "--", f"{name} full", WARREN_URL=broker.url)[0] == 0
+        said = json.loads(warren("doctor", "--json", WARREN_URL=broker.url)[1])
+        assert [one for one in said if name in one["where"]] == []
 
 
 @pytest.mark.parametrize(

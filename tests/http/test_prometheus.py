@@ -20,12 +20,30 @@ from typing import Any
 import pika
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.http.dashboards import DASHBOARD, RULES, metrics_in, of_the_overview, operands, own_queries, rules
 from tests.http.history import live
+from tests.http.test_numbers import GROUPS
 from tests.support.brokers import ROOT, RunningBroker, free_ports, start_warren
 
 PATIENCE = 120.0
+
+
+#: beside /metrics: read less often, and under names of their own, so that queries over sums find sums
+OTHER_PAGES: list[dict[str, Any]] = [
+    {
+        "job_name": name,
+        "metrics_path": path,
+        "params": {"family": families},
+        "scrape_interval": "1s",
+        "scrape_timeout": "1s",
+        "metric_relabel_configs": [
+            {"source_labels": ["__name__"], "target_label": "__name__", "replacement": f"{name}:$1"}
+        ],
+    }
+    for name, path, families in (("each", "/metrics/per-object", []), ("detailed", "/metrics/detailed", list(GROUPS)))
+]
 
 
 def need(tool: str) -> str:
@@ -72,11 +90,12 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     folder = tmp_path_factory.mktemp("prometheus")
     port, metrics = free_ports(2)
     with start_warren("--metrics-port", str(metrics), "--journal", "on") as broker:
-        target = {"job_name": "warren", "static_configs": [{"targets": [f"127.0.0.1:{metrics}"]}]}
+        where = {"static_configs": [{"targets": [f"127.0.0.1:{metrics}"]}]}
+        jobs = [{"job_name": "warren", **where}, *({**where, **job} for job in OTHER_PAGES)]
         config = {
             "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "1s"},
             "rule_files": [str(RULES)],
-            "scrape_configs": [target],
+            "scrape_configs": jobs,
         }
         # a busy machine is slower than half a second now and then: the next scrape has it
         (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
@@ -139,6 +158,32 @@ def test_no_panel_of_rabbitmqs_public_dashboard_is_empty(prometheus: Prometheus,
     ((labels, _),) = prometheus.query("rabbitmq_identity_info")
     asked = of_the_overview()[query].replace("$cluster", labels["rabbitmq_cluster"])
     assert prometheus.query(asked), asked
+
+
+@pytest.mark.parametrize("job", ["warren", *(page["job_name"] for page in OTHER_PAGES)])
+def test_a_query_over_every_family_of_every_page_finds_something(prometheus: Prometheus, job: str) -> None:
+    """Of what only grows, how fast; of anything else, how much."""
+    sums: dict[str, Any] = {"metrics_path": "/metrics", "params": {}}
+    page = next((page for page in OTHER_PAGES if page["job_name"] == job), sums)
+    prefix = "" if job == "warren" else f"{job}:"
+    query = urllib.parse.urlencode(page["params"], doseq=True)
+    with urllib.request.urlopen(f"{prometheus.broker.http_url}{page['metrics_path']}?{query}", timeout=60) as answer:
+        families = list(text_string_to_metric_families(answer.read().decode()))
+    queries = {
+        f"rate({prefix}{sample.name}[10m])"
+        if family.type in ("counter", "histogram", "summary")
+        else prefix + sample.name
+        for family in families
+        for sample in family.samples
+    }
+    assert len(queries) > 30
+    until = time.monotonic() + PATIENCE
+    while True:
+        empty = sorted(query for query in queries if not prometheus.query(query))
+        if not empty or time.monotonic() > until:
+            break
+        prometheus.connection.process_data_events(0.5)  # a rate is of two looks
+    assert empty == []
 
 
 def test_prometheus_has_the_numbers_of_the_broker(prometheus: Prometheus) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
@@ -93,8 +94,9 @@ def _backlog(queue: Row, backlog: int) -> Iterator[Finding]:
     if queue.get("type") == "stream":
         return
     if waits and not queue.get("consumers"):
-        cure = f"start a consumer, or see what it is: warren peek {queue['name']} -p {queue['vhost']}"
-        yield Finding("no consumer", f"{_place(queue)}, {waits} messages wait", cure)
+        cure = f"start a consumer, or see what it is: {_typed('warren peek', queue['vhost'], queue['name'])}"
+        so_many = f"{waits} {'message waits' if waits == 1 else 'messages wait'}"
+        yield Finding("no consumer", f"{_place(queue)}, {so_many}", cure)
     rate = (queue.get("messages_details") or {}).get("rate", 0)
     if queue.get("messages", 0) >= backlog and rate > 0 and queue.get("consumers"):
         where = f"{_place(queue)}, {queue['messages']} messages, {rate:+.1f} a second"
@@ -112,7 +114,7 @@ def _dead_ends(queues: list[Row], exchanges: list[Row]) -> Iterator[Finding]:
             policy = one.get("effective_policy_definition") or {}
             name = (one.get("arguments") or {}).get(argument) or (policy.get(key) if isinstance(policy, dict) else None)
             if name and (one["vhost"], name) not in known:
-                cure = f"what should go there is lost: warren declare exchange {name} -p {one['vhost']}"
+                cure = f"what should go there is lost: {_typed('warren declare exchange', one['vhost'], name)}"
                 yield Finding(what, f"{_place(one)}: {name}", cure)
 
 
@@ -121,8 +123,14 @@ def _idle_policies(policies: list[Row], queues: list[Row], exchanges: list[Row])
     for policy in policies:
         if (policy["vhost"], policy["name"]) not in used:
             where = f"{policy['name']} in vhost '{policy['vhost']}', pattern {policy['pattern']}"
-            cure = f"it is in force nowhere: correct its pattern, or warren policy clear {policy['name']}"
+            command = _typed("warren policy clear", policy["vhost"], policy["name"])
+            cure = f"it is in force nowhere: correct its pattern, or {command}"
             yield Finding("policy without effect", where, cure)
+
+
+def _typed(command: str, vhost: str, name: str) -> str:
+    """As a shell takes it, whatever the names are: cures are there to be copied."""
+    return f"{command} -p {shlex.quote(vhost)} {'-- ' if name.startswith('-') else ''}{shlex.quote(name)}"
 
 
 def _place(one: Row) -> str:
