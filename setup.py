@@ -13,7 +13,7 @@ import shutil
 import sys
 import sysconfig
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import redirect_stdout
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -49,6 +49,7 @@ LEFT_OUT: frozenset[str] = frozenset(
 
 OPTIMISATION = os.environ.get("WARREN_OPT_LEVEL", "3")
 CORES = os.cpu_count() or 1
+TELL_EVERY = 10.0  # seconds between two lines that say how far the C compiler is
 NEAR_CALLS = [] if sys.platform == "win32" else ["-fvisibility=hidden"]
 """Calls between our modules stay inside the library: without it each goes through a table that others may patch."""
 
@@ -92,9 +93,18 @@ class CompileExtensions(build_ext):
             return result
 
         def on_all_cores(sources: list[str], **arguments: Any) -> list[str]:
+            targets: list[str] = []
+            told = time.monotonic()
             with ThreadPoolExecutor(CORES) as pool:
-                done = pool.map(lambda source: compile_one(source, arguments), sorted(sources, key=_largest_first))
-                return [target for one in done for target in one]
+                work = [pool.submit(compile_one, source, arguments) for source in sorted(sources, key=_largest_first)]
+                for number, one in enumerate(as_completed(work), 1):
+                    one.result()
+                    if time.monotonic() - told > TELL_EVERY:
+                        told = time.monotonic()
+                        say(f"compiled {number} of {len(sources)} C files, the largest ones first")
+                for one in work:
+                    targets += one.result()
+            return targets
 
         self.compiler.compile = on_all_cores  # type: ignore[method-assign]
         self.parallel = CORES

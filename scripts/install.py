@@ -74,7 +74,7 @@ def fail(status: int) -> None:
 
 
 def build(folder: Path) -> Path:
-    print("warren: building the package (about a minute; mypyc turns the core into C)", flush=True)
+    print("warren: building the package (one to three minutes; mypyc turns the core into C)", flush=True)
     # Whatever is left of an earlier build; else a module removed from src would live on in the wheel.
     for stale in [*STAMPS.glob("wheel-*"), *(ROOT / "build").glob("lib.*")]:
         shutil.rmtree(stale)
