@@ -113,7 +113,7 @@ def test_a_letter_means_the_same_everywhere() -> None:
         assert names <= MEANS.get(letter, set()) or (letter not in MEANS and len(names) == 1), (letter, names)
 
 
-WITHOUT_JSON = ("ctl", "demo", "pipeline")  # --formatter json; a show; Spark jobs, which write tables
+WITHOUT_JSON = ("ctl", "demo")  # --formatter json; a show
 
 
 def test_every_command_that_prints_can_print_json() -> None:

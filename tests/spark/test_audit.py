@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections import Counter
@@ -321,6 +322,10 @@ def test_the_exit_status_says_whether_anything_is_missing(
     (journal / f"journal-{NAME}-{2:010d}-{0:010d}-{1000:010d}.parquet").unlink()
     done = command(journal, "--out", tmp_path / "again", "--only", "gaps")
     assert done.exit_code == 1 and f"MISSING: log {NAME}: segment 2: there is no file" in done.stdout, done.output
+    done = command(journal, "--out", tmp_path / "again", "--only", "gaps", "--json")
+    found = json.loads(done.stdout)
+    assert done.exit_code == 1 and not found["complete"] and found["missing_files"] == [f"log {NAME}: segment 2"]
+    assert found["publishes"]["confirmed"] == 300 and found["new_files"] == 0
 
 
 @pytest.fixture
@@ -337,8 +342,10 @@ def far_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_the_report_shows_the_sums_of_the_audit(audited: tuple[Planted, Path, Result], tmp_path: Path) -> None:
     _, out, _ = audited
     more = ("--csv", tmp_path / "csv", "--png", tmp_path / "page.png")
-    done = pipeline("report", out, "--html", tmp_path / "page.html", "--title", "shop", *more)
+    done = pipeline("report", out, "--html", tmp_path / "page.html", "--title", "shop", *more, "--json")
     assert done.exit_code == 0, done.output
+    made = {name: str(tmp_path / file) for name, file in (("html", "page.html"), ("csv", "csv"), ("png", "page.png"))}
+    assert json.loads(done.stdout) == made
     assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "page.html").read_text()
     assert "2023-11-14 22:13 to 2023-11-14 22:13 UTC" in page and "messages every 60 s" in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -97,7 +98,8 @@ def test_a_project_is_run_again_and_takes_what_is_new(spark: SparkSession, tmp_p
     files = sorted(journal.glob("*.parquet"))
     later = {path: path.rename(tmp_path / path.name) for path in files[2:]}
     project = tmp_path / "project"
-    assert command(project, journal, "--require", "what has confirms is confirmed").exit_code == 0
+    done = command(project, journal, "--require", "what has confirms is confirmed", "--json")
+    assert done.exit_code == 0 and json.loads(done.stdout)["folder"] == str(project)
     lasting = ("spark.sql.catalogImplementation=hive",)
     for count in (2, 4):
         ran = run(project, *lasting)

@@ -160,17 +160,22 @@ def test_the_commands_do_what_the_functions_do(
     spark.range(20).selectExpr("cast(id as string) as body", "'' as exchange", f"'{queue}' as routing_key").write.json(
         str(table)
     )
-    done = command("publish", table, "--format", "json", "--outcomes", tmp_path / "outcomes", *where)
-    assert done.exit_code == 0 and "20 rows" in done.output and "20 confirmed" in done.output
-    done = command("ingest", lake, "--queue", queue, *where, "-o", "leases=false")
-    assert done.exit_code == 0 and "20 messages in 1 batches" in done.output
+    done = command("publish", table, "--format", "json", "--outcomes", tmp_path / "outcomes", *where, "--json")
+    assert done.exit_code == 0 and "20 rows" in done.stderr and "20 confirmed" in done.stderr
+    assert json.loads(done.stdout)["outcomes"] == {"confirmed": 20}
+    done = command("ingest", lake, "--queue", queue, *where, "-o", "leases=false", "--json")
+    assert done.exit_code == 0 and "20 messages in 1 batches" in done.stderr
+    found = json.loads(done.stdout)
+    assert (found["messages"], found["batches"], found["lake"]) == (20, 1, str(lake))
     (tmp_path / "definitions.json").write_text(
         json.dumps(
             {"vhosts": [{"name": "/"}], "queues": [{"name": queue, "vhost": "/"}], "exchanges": [], "bindings": []}
         )
     )
-    done = command("route", lake, "--definitions", tmp_path / "definitions.json", "--output", tmp_path / "routed")
-    assert done.exit_code == 0 and "confirmed" in done.output
+    routed = ("--definitions", tmp_path / "definitions.json", "--output", tmp_path / "routed")
+    done = command("route", lake, *routed, "--json")
+    told = {(one["section"], one["name"]): one["messages"] for one in json.loads(done.stdout)}
+    assert done.exit_code == 0 and told["outcome", "confirmed"] == 20, told
     done = command("summary", tmp_path / "routed", "--png", tmp_path / "plot.png", "--output", tmp_path / "summary")
     assert done.exit_code == 0 and "100.0%" in done.output
     assert (tmp_path / "plot.png").exists() and spark.read.parquet(str(tmp_path / "summary")).count() > 4

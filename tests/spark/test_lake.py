@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -218,6 +219,10 @@ def test_an_audit_of_a_lake_and_what_it_lacks_yet_is_that_of_the_journals(
 def test_the_command_says_what_is_missing(spark: SparkSession, brokers: list[Planted], lake_of_brokers: Path) -> None:
     done = pipeline("lake", *(one.folder for one in brokers), "--out", lake_of_brokers)
     assert done.exit_code == 1 and f"MISSING: log {0xA2:016x}: segment 2" in done.output
+    done = pipeline("lake", *(one.folder for one in brokers), "--out", lake_of_brokers, "--json")
+    found = json.loads(done.stdout)
+    assert done.exit_code == 1 and not found["complete"] and found["missing"] == [f"log {0xA2:016x}: segment 2"]
+    assert found["files_taken"] == 0 and found["lake"]["events"] > 0
 
 
 def test_whatif_and_replay_read_a_lake(

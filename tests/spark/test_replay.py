@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -133,8 +134,16 @@ def test_without_yes_it_is_only_said_what_would_be_sent(
     assert f"to exchange '{name}' with key 'order.1'" in done.stdout and "31 messages, " in done.stdout
     assert "1 cannot be sent, such as: the journal has no body of it" in done.stdout
     assert depth(warren, name) == 0
+    done = command(journal, *where, "--to", name, "--json")
+    plan = json.loads(done.stdout)
+    assert (plan["sent"], plan["messages"], sum(kind["unsent"] for kind in plan["items"])) == (False, 32, 1)
+    assert plan["unsent_because"].startswith("the journal has no body of it")
     done = command(journal, *where, "--to", name, "--yes", "--out", tmp_path / "out")
     assert done.exit_code == 1 and "31 confirmed" in done.stdout and "1 invalid" in done.stdout, done.output
+    assert depth(warren, name) == 31
+    done = command(journal, *where, "--to", name, "--yes", "--out", tmp_path / "out", "--json")
+    again = json.loads(done.stdout)
+    assert (again["complete"], again["messages"], again["outcomes"]) == (False, 32, {"confirmed": 31, "invalid": 1})
     assert depth(warren, name) == 31
     done = command(journal, *where, "--to", name, "--yes", "--out", tmp_path / "out", "--routing-key", "x")
     assert done.exit_code == 2 and "has a replay with choice routing_key None, and now it is 'x'" in done.stderr

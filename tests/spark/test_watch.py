@@ -146,6 +146,10 @@ def test_the_command_watches_once_and_says_what_is_open(spark: SparkSession, tmp
     done = pipeline("watch", journal.folder, "--out", tmp_path / "out", "--once", "--confirm", "10s", "--ack", "10s")
     assert done.exit_code == 1, done.output
     assert "3 findings are open" in done.output and "unacked      mended            3" in done.output
+    done = pipeline("watch", journal.folder, "--out", tmp_path / "out", "--once", "--json")
+    found = json.loads(done.stdout)
+    assert done.exit_code == 1 and found["open"] == 3
+    assert {"what": "unacked", "state": "mended", "findings": 3} in found["items"]
 
 
 @pytest.mark.parametrize(

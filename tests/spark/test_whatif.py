@@ -310,7 +310,10 @@ def test_whatif_over_a_journal_and_its_exit_status(spark: SparkSession, tmp_path
     assert done.exit_code == 0, done.output
     assert "21 messages: 11 would fare otherwise, 0 of them worse" in done.stdout
     assert "11 to exchange 'shop' with key 'order.1': in queue 'work' there → absent, such as" in done.stdout
-    assert command(tmp_path / "journal", *files, "--any").exit_code == 1
+    done = command(tmp_path / "journal", *files, "--any", "--json")
+    found = json.loads(done.stdout)
+    assert done.exit_code == 1 and (found["messages"], found["changed"], found["worse"]) == (21, 11, 0)
+    assert [(one["messages"], one["queue"], one["after"]) for one in found["items"]] == [(11, "work", "absent")]
     assert spark.read.parquet(str(tmp_path / "out" / "changes")).count() == 11
     policy = {"vhost": "/", "name": "p", "pattern": "^all$", "apply-to": "queues", "definition": {"max-length": 5}}
     after["policies"] = [policy]

@@ -80,9 +80,7 @@ TASKS: dict[str, tuple[Entry, ...]] = {
         Entry("damaged", "damaged", "messages that are damaged on disk: list and drop them"),
         Entry("log", "log.command", "inspect, verify, salvage and copy a data folder"),
         Entry("journal", "journal", "what became of durable messages, as tables"),
-        Entry(
-            "pipeline", "pipeline.command", "Spark jobs: ingest, publish, route, audit, replay, watch, lake, …"
-        ),
+        Entry("pipeline", "pipeline.command", "Spark jobs: ingest, publish, route, audit, replay, watch, lake, …"),
     ),
 }
 

@@ -12,7 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
+from warrenmq.cli._command import Json
 from warrenmq.cli._groups import spread
+from warrenmq.cli.pipeline.facts import of_audit, of_lines, show
 from warrenmq.cli.pipeline.job import (
     Conf,
     Format,
@@ -66,6 +68,7 @@ def ingest(
     broker: FromBroker,
     master: Master = None,
     conf: Conf = None,
+    as_json: Json = False,
 ) -> None:
     """Queues or streams into a lake of Parquet files, or a Delta or Iceberg table, once and only once."""
     options = broker.options()
@@ -84,6 +87,7 @@ def ingest(
             table=table,
         )
         tell(f"{done.rows:,} messages in {done.batches} batches, {done.seconds:.1f} s, in {lake}")
+        show(as_json, {"messages": done.rows, "batches": done.batches, "seconds": done.seconds, "lake": lake}, "")
 
 
 @pipeline.command()
@@ -99,6 +103,7 @@ def publish(
     broker: ToBroker,
     master: Master = None,
     conf: Conf = None,
+    as_json: Json = False,
 ) -> None:
     """A table to an exchange, with confirms and mandatory, and a table of what became of every row."""
     options = broker.options()
@@ -116,6 +121,7 @@ def publish(
         seconds = time.monotonic() - begun
         listed = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items())) or "no rows"
         tell(f"{rows:,} rows in {seconds:.1f} s: {listed}; each row's outcome is in {outcomes}")
+        show(as_json, {"rows": rows, "seconds": seconds, "outcomes": counts, "table": outcomes}, "")
     if set(counts) - {"confirmed"}:
         raise typer.Exit(1)
 
@@ -134,6 +140,7 @@ def route(
     format: Format = "parquet",
     master: Master = None,
     conf: Conf = None,
+    as_json: Json = False,
 ) -> None:
     """What the broker would make of every message of a table, by its own code, without a broker."""
     from warrenmq.spark.routing import load_definitions
@@ -158,7 +165,8 @@ def route(
                 routed.write.mode("overwrite").parquet(output)
                 routed = spark.read.parquet(output)
             lines = lines_of(summary(routed))
-        print(text([line for line in lines if line.section != "rate"]))
+        lines = [line for line in lines if line.section != "rate"]
+        show(as_json, of_lines(lines), text(lines))
         if output is not None:
             tell(f"the routed table is in {output}")
 
@@ -173,6 +181,7 @@ def summary(
     format: Format = "parquet",
     master: Master = None,
     conf: Conf = None,
+    as_json: Json = False,
 ) -> None:
     """Counts by exchange, key, queue and outcome, redeliveries and rates, of a table of messages."""
     with job_session(master, conf) as spark:
@@ -183,7 +192,7 @@ def summary(
         with ticking("counting"):
             result = job(df, window=window, time_column=time_column)
             lines = lines_of(result)
-        print(text(lines))
+        show(as_json, of_lines(lines), text(lines))
         if output is not None:
             result.coalesce(1).write.mode("overwrite").parquet(output)
             tell(f"the summary is in {output}")
@@ -202,6 +211,7 @@ def audit(
     partial: Annotated[bool, typer.Option(help="What was before a log's first file is not missing.")] = False,
     master: Master = None,
     conf: Conf = None,
+    as_json: Json = False,
 ) -> None:
     """The life of every message from a journal, as tables. The exit status is 1 when anything is missing."""
     with job_session(master, conf) as spark:
@@ -211,7 +221,7 @@ def audit(
         found = job(
             spark, journal, out, window=window, redeliveries=redeliveries, partial=partial, only=only, progress=tell
         )
-        print(text(found))
+        show(as_json, of_audit(found) if as_json else None, "" if as_json else text(found))
         tell(f"the tables are in {out}")
         found.close()
     if not found.complete:
@@ -228,6 +238,7 @@ def report(
     png: Annotated[str | None, typer.Option(help="File for a picture of it.")] = None,
     master: Master = None,
     conf: Conf = None,
+    as_json: Json = False,
 ) -> None:
     """An audit as one page that needs nothing else: its sums, how fast, how long, and the worst ten of everything."""
     with job_session(master, conf) as spark:
@@ -249,6 +260,7 @@ def report(
 
             write_picture(facts, png, title)
             tell(f"a picture of it is {png}")
+        show(as_json, {"html": html, "csv": csv, "png": png}, "")
 
 
 def demo(

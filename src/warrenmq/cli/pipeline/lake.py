@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from warrenmq.cli._command import Json
+from warrenmq.cli.pipeline.facts import of_lake, show
 from warrenmq.cli.pipeline.job import Conf, Master, job_session, tell
 
 
@@ -21,6 +23,7 @@ def lake(
     grace: Annotated[str, typer.Option(help="For so long files stay that were joined into others.")] = "1h",
     master: Master = None,
     conf: Conf = None,
+    as_json: Json = False,
 ) -> None:
     """Journals of many brokers into one table by day and vhost. The exit status is 1 when a segment is missing."""
 
@@ -39,13 +42,13 @@ def lake(
         age, size, kept = check()
         done = job(spark, journal, out, max_age=age, max_bytes=size, pieces=pieces, grace=kept, progress=tell)
         has = done.manifest
-        print(f"{done.files:,} files taken, with {done.rows:,} events, all of them counted in the lake")
+        lines = [f"{done.files:,} files taken, with {done.rows:,} events, all of them counted in the lake"]
         if done.joined:
-            print(f"{done.joined:,} pieces written anew")
+            lines.append(f"{done.joined:,} pieces written anew")
         if done.removed:
-            print(f"{done.removed:,} events removed")
-        print(f"the lake has {has.rows():,} events of {len(has.files):,} files, in {has.octets():,} bytes")
-        for one in done.missing:
-            print(f"MISSING: {one}: there is no file that tells of it")
+            lines.append(f"{done.removed:,} events removed")
+        lines.append(f"the lake has {has.rows():,} events of {len(has.files):,} files, in {has.octets():,} bytes")
+        lines += [f"MISSING: {one}: there is no file that tells of it" for one in done.missing]
+        show(as_json, of_lake(done), "\n".join(lines))
     if done.missing:
         raise typer.Exit(1)

@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from warrenmq.cli._command import Json
+from warrenmq.cli.pipeline.facts import show
 from warrenmq.cli.pipeline.job import tell
 
 RUN = "spark-pipelines --conf spark.sql.catalogImplementation=hive --conf spark.sql.warehouse.dir=tables run"
@@ -22,6 +24,7 @@ def project(
     redeliveries: Annotated[int, typer.Option(help="Messages delivered more often than this are listed.")] = 3,
     partial: Annotated[bool, typer.Option(help="What was before a log's first file is not missing.")] = False,
     require: Annotated[list[str] | None, typer.Option(help="Fail when this expectation, too, is broken.")] = None,
+    as_json: Json = False,
 ) -> None:
     """The audit as a project of Spark's declarative pipelines: bronze, silver and gold, with expectations."""
     from warrenmq.spark.auditing.declared import write_project
@@ -36,4 +39,4 @@ def project(
         tell(f"warren pipeline: {error}")
         raise typer.Exit(2) from None
     tell(f"{folder} is a project of spark-pipelines; to run it (Spark 4.1 or newer, pip install 'pyspark[pipelines]'):")
-    print(f"cd {folder} && {RUN}")
+    show(as_json, {"folder": str(folder), "run": RUN}, f"cd {folder} && {RUN}")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from warrenmq.cli._command import Json
+from warrenmq.cli.pipeline.facts import of_plan, of_replay, show
 from warrenmq.cli.pipeline.job import (
     Conf,
     FromBroker,
@@ -50,6 +52,7 @@ def replay(
     broker: FromBroker,
     master: Master = None,
     conf: Conf = None,
+    as_json: Json = False,
 ) -> None:
     """A slice of a journal, a lake or a dead-letter queue to a broker again. The exit status is 1 unless all arrive."""
     options = broker.options()
@@ -79,7 +82,7 @@ def replay(
         if not yes:
             with ticking("reading"):
                 rows = preview(spark, source, options, choice=choice, target=target, from_queue=from_queue)
-                print(text_of_plan(rows))
+                show(as_json, of_plan(rows) if as_json else None, "" if as_json else text_of_plan(rows))
             tell("nothing was sent: --yes sends it")
             return
         assert out is not None
@@ -94,7 +97,7 @@ def replay(
             step=step,
             progress=tell,
         )
-        print(text(done))
+        show(as_json, of_replay(done), text(done))
         tell(f"each row's outcome is in {out.rstrip('/')}/outcomes")
     if not done.complete:
         raise typer.Exit(1)

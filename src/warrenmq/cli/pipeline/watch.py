@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from warrenmq.cli._command import Json
+from warrenmq.cli.pipeline.facts import show
 from warrenmq.cli.pipeline.job import (
     Conf,
     FromBroker,
@@ -42,6 +44,7 @@ def watch(
     broker: FromBroker,
     master: Master = None,
     conf: Conf = None,
+    as_json: Json = False,
 ) -> None:
     """What is overdue in a journal, seconds after it is: unconfirmed, not settled, not routed, never acknowledged. With
     --once the exit status is 1 when anything is open."""
@@ -74,10 +77,11 @@ def watch(
             checkpoint=checkpoint,
             progress=tell,
         )
-        for (what, state), count in sorted(found.counts().items()):
-            print(f"{what:<12} {state:<8} {count:>10,}")
+        counted = sorted(found.counts().items())
         still = found.open().count()
-        print(f"{still:,} findings are open")
+        lines = [f"{what:<12} {state:<8} {count:>10,}" for (what, state), count in counted]
+        told = [{"what": what, "state": state, "findings": count} for (what, state), count in counted]
+        show(as_json, {"open": still, "items": told}, "\n".join([*lines, f"{still:,} findings are open"]))
         tell(f"the table is in {out}")
     if once and still:
         raise typer.Exit(1)

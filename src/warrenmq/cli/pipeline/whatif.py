@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from warrenmq.cli._command import Json
+from warrenmq.cli.pipeline.facts import of_whatif, show
 from warrenmq.cli.pipeline.job import Conf, Master, job_session, table_of, tell
 
 
@@ -22,6 +24,7 @@ def whatif(
     format: Annotated[str | None, typer.Option("--format", help="Of a table: parquet, json, csv, …")] = None,
     master: Master = None,
     conf: Conf = None,
+    as_json: Json = False,
 ) -> None:
     """Which recorded messages would fare otherwise under other definitions. The exit status is 1 when any is worse."""
 
@@ -39,7 +42,7 @@ def whatif(
 
         source = traffic if format is None else table_of(spark, traffic[0], format)
         found = job(spark, source, before, after, out, max_message_size=max_message_size, progress=tell)
-        print(text(found))
+        show(as_json, of_whatif(found) if as_json else None, "" if as_json else text(found))
         found.close()
     if found.worse or (any and found.changed):
         raise typer.Exit(1)
