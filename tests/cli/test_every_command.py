@@ -71,6 +71,8 @@ get made
 peek made
 consume made -n 1
 unbind out made
+pause made
+resume made
 purge made
 delete queue made
 delete exchange out
@@ -216,6 +218,8 @@ get nowhere
 peek nowhere
 consume nowhere
 purge nowhere
+pause nowhere
+resume nowhere
 delete queue nowhere
 delete exchange nowhere
 queues --vhost nowhere
