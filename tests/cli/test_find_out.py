@@ -39,6 +39,8 @@ def test_whatever_is_wrong_is_named_with_its_cure_and_status_1(warren: Run, brok
         "policy set idle ^zzz -a max-length=5",
         "policy set dlx ^by-policy -a dead-letter-exchange=missing",
         "publish alone x --confirm",
+        "declare queue held",
+        "pause held",
     ):
         assert warren(*line.split(), WARREN_URL=broker.url)[0] == 0, line
     with Connection(broker.url, connection_name="mute"), Connection(broker.url, connection_name="fine", heartbeat=60):
@@ -48,6 +50,7 @@ def test_whatever_is_wrong_is_named_with_its_cure_and_status_1(warren: Run, brok
         shown = warren("doctor", WARREN_URL=broker.url)[1].splitlines()
     assert set(found) == {
         ("no consumer", "alone in vhost '/', 1 message waits"),
+        ("paused", "held in vhost '/', 0 messages wait"),
         ("dead-letter exchange missing", "dead in vhost '/': gone"),
         ("dead-letter exchange missing", "by-policy in vhost '/': missing"),
         ("alternate exchange missing", "lost in vhost '/': nowhere"),
@@ -58,7 +61,9 @@ def test_whatever_is_wrong_is_named_with_its_cure_and_status_1(warren: Run, brok
     assert found["policy without effect", "idle in vhost '/', pattern ^zzz"].endswith("warren policy clear -p / idle")
     assert shown[0] == "WHAT\tWHERE\tCURE" and len(shown) == 1 + len(found)
     assert warren("declare", "exchange", "gone", WARREN_URL=broker.url)[0] == 0  # the cure cures
-    assert "gone" not in warren("doctor", WARREN_URL=broker.url)[1]
+    assert warren("resume", "held", WARREN_URL=broker.url)[0] == 0
+    cured = warren("doctor", WARREN_URL=broker.url)[1]
+    assert "gone" not in cured and "paused" not in cured
 
 
 def test_a_cure_can_be_copied_whatever_the_names_are(warren: Run, broker: Broker) -> None:

@@ -93,9 +93,13 @@ def _backlog(queue: Row, backlog: int) -> Iterator[Finding]:
     waits = queue.get("messages_ready", 0)
     if queue.get("type") == "stream":
         return
+    so_many = f"{waits} {'message waits' if waits == 1 else 'messages wait'}"
+    if queue.get("state") == "paused":
+        cure = f"it hands nothing out until: {_typed('warren resume', queue['vhost'], queue['name'])}"
+        yield Finding("paused", f"{_place(queue)}, {so_many}", cure)
+        return
     if waits and not queue.get("consumers"):
         cure = f"start a consumer, or see what it is: {_typed('warren peek', queue['vhost'], queue['name'])}"
-        so_many = f"{waits} {'message waits' if waits == 1 else 'messages wait'}"
         yield Finding("no consumer", f"{_place(queue)}, {so_many}", cure)
     rate = (queue.get("messages_details") or {}).get("rate", 0)
     if queue.get("messages", 0) >= backlog and rate > 0 and queue.get("consumers"):
