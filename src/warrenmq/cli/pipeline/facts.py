@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from warrenmq.spark.auditing.job import Audit
     from warrenmq.spark.jobs.summary import Line
-    from warrenmq.spark.laking.job import Laked
+    from warrenmq.spark.laking.job import LakeResult
     from warrenmq.spark.replaying.job import Replayed
     from warrenmq.spark.supposing.job import Supposed
 
@@ -68,7 +68,7 @@ def _sums(table: DataFrame, column: str) -> dict[str, int]:
     return dict(sorted((str(row[0]), int(row[1])) for row in rows))
 
 
-def of_lake(done: Laked) -> dict[str, Any]:
+def of_lake(done: LakeResult) -> dict[str, Any]:
     has = done.manifest
     return {
         "complete": done.complete,
