@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from bench import (
-    bulk_attacks,
     cluster,
     consoles,
     cores,
@@ -26,6 +25,7 @@ from bench import (
     floors,
     flow,
     growth,
+    http_attacks,
     journal,
     overload,
     report,
@@ -66,7 +66,7 @@ def main() -> None:
         + "; of shapes: "
         + ",".join(shapes.WORKS)
         + "; of stalls: "
-        + ",".join(bulk_attacks.ATTACKS)
+        + ",".join(http_attacks.ATTACKS)
         + "; of spark: read (stream,leased),write,route,rabbitmq; many (100 M rows)"
         + "; of pipeline: usual (1 and 10 M events), many (100 M), bounds",
     )

@@ -24,7 +24,7 @@ ALLOWED = (
     ("cli/*.py", "function *", "commands: typer finds them by their decorator"),
     ("cli/_groups.py", "attribute __*__", "typer reads them"),
     ("bench/stalls.py", "function *", "cases: a decorator puts them into the table"),
-    ("bench/bulk_attacks.py", "function *", "cases: a decorator puts them into the table"),
+    ("bench/*_attacks.py", "function *", "cases: a decorator puts them into the table"),
     ("client/channel.py", "method *", "methods of AMQP for whoever uses the client; the demo needs few of them"),
     ("testing/*.py", "*", "the kit for other people's tests"),
     ("spark/*.py", "method *[A-Z]*", "Spark calls them by its names"),

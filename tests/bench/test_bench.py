@@ -15,7 +15,7 @@ from bench.growth import AXES, WHY, main_flow
 from bench.scenarios import SCENARIOS
 
 from bench import __main__ as bench
-from bench import bulk_attacks, consoles, day, floors, report, shapes, stalls
+from bench import bulk_attacks, consoles, day, floors, http_attacks, report, shapes, stalls
 from warrenmq.bench.run import BenchFailed, percentiles, run
 from warrenmq.bench.workload import Workload
 from warrenmq.client import Connection
@@ -243,7 +243,7 @@ def test_the_pipeline_is_measured_and_its_parts_join(monkeypatch: pytest.MonkeyP
 def test_every_attack_runs_beside_an_honest_client_who_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A little of each kind; how long it took is for `make bench` to say."""
     monkeypatch.setattr(stalls, "QUIET", 0.0)
-    more = (bulk_attacks.delayed_deleted.__name__, bulk_attacks.retried.__name__)
+    more = [one.__name__ for one in (bulk_attacks.delayed_deleted, http_attacks.runs, http_attacks.requests)]
     for name in ("metrics", "nack", "commit", "lease_ack", "alarm", *more):
         found = stalls.one(name, 0.001)
         assert found["what"] == stalls.ATTACKS[name][0]

@@ -49,6 +49,18 @@ def dead(q: Queue) -> list[str]:
     return found
 
 
+def test_the_open_slots_of_a_large_lease_are_looked_for_some_at_a_time(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warrenmq.http.messages.leases.SLOTS", 3)
+    q, lease = leased(broker, *"abcdefghijkl")
+    assert shown(q, lease)["open"] == [[0, 11]]
+    settle(q, lease, ack=[[2, 2], [5, 5], [9, 11]])
+    assert shown(q, lease)["open"] == [[0, 1], [3, 4], [6, 8]]
+    settle(q, lease, ack=[[6, 8]])
+    assert shown(q, lease)["open"] == [[0, 1], [3, 4]]
+
+
 def test_each_slot_gets_its_own_action(broker: Broker) -> None:
     q, lease = leased(broker, "a", "b", "c", "d", "e", "f")
     answer = settle(

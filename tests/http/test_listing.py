@@ -14,6 +14,9 @@ import pytest
 
 from tests.http.conftest import Api
 from warrenmq.broker.records import Binding
+from warrenmq.client import Connection
+from warrenmq.http import views
+from warrenmq.http.description import openapi
 from warrenmq.http.endpoint import Call
 from warrenmq.http.listing import listing, plain_list
 from warrenmq.http.models import BindingInfo
@@ -197,3 +200,56 @@ def test_one_binding_of_very_many_is_found(bound: Api) -> None:
     found = bound.get("/bindings/%2F/e/e/q/b/k999")
     assert (found["routing_key"], found["properties_key"]) == ("k999", "k999")
     assert bound.ask("GET", "/bindings/%2F/e/e/q/b/none").status_code == 404
+
+
+def test_a_queue_with_very_many_consumers_is_told_with_all_of_them(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    api.put("/queues/%2F/many", {})
+    told: list[int] = []
+    passes = 0
+    real = views.consumer_info
+
+    def counted(*arguments: Any) -> Any:
+        told.append(passes)
+        return real(*arguments)
+
+    monkeypatch.setattr("warrenmq.http.objects.queues.consumer_info", counted)
+    monkeypatch.setattr("warrenmq.http.objects.connections.consumer_info", counted)
+
+    async def ticking() -> None:
+        nonlocal passes
+        while True:
+            passes += 1
+            await asyncio.sleep(0)
+
+    async def start() -> asyncio.Task[None]:
+        return asyncio.ensure_future(ticking())
+
+    with Connection(api.broker.url) as connection:
+        channel = connection.channel()
+        for number in range(3 * SLICE_ITEMS):
+            channel.basic_consume("many", consumer_tag=f"c{number:04}")
+        ticker = api.broker.run(start())
+        try:
+            shown = api.get("/queues/%2F/many")
+            assert [one["consumer_tag"] for one in shown["consumer_details"]] == [f"c{n:04}" for n in range(300)]
+            assert shown["consumers"] == 300 and shown["name"] == "many"
+            only = api.get("/queues/%2F/many?columns=name,consumer_details")
+            assert set(only) == {"name", "consumer_details"} and len(only["consumer_details"]) == 300
+            assert api.get("/queues/%2F/many?columns=name") == {"name": "many"}
+            assert set(api.get("/queues/%2F/many?columns=consumer_details")) == {"consumer_details"}
+            (name,) = [one["name"] for one in api.get("/channels?columns=name,consumer_count") if one["consumer_count"]]
+            assert len(api.get(f"/channels/{name}")["consumer_details"]) == 300
+        finally:
+            api.broker.run(stop(ticker))
+    assert max(told.count(one) for one in set(told)) <= SLICE_ITEMS
+    assert api.ask("DELETE", "/queues/%2F/many").status_code == 204
+
+
+async def stop(task: asyncio.Task[None]) -> None:
+    task.cancel()
+
+
+def test_the_description_is_made_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = api.ask("GET", "/openapi.json").json()
+    monkeypatch.setattr(openapi, "description", None)
+    assert api.ask("GET", "/openapi.json").json() == first

@@ -28,6 +28,7 @@ from warrenmq.http.metrics.queues import QUEUE_AGES, QUEUE_FAMILIES, WAITS, WAIT
 from warrenmq.http.metrics.text import labels
 from warrenmq.http.metrics.whole import Handed
 from warrenmq.http.pacer import SLICE_ITEMS
+from warrenmq.http.pieces import Pieces
 
 pytestmark = pytest.mark.pure
 
@@ -84,14 +85,15 @@ def parsed(text: str) -> list[tuple[str, tuple[tuple[str, str], ...], float]]:
 
 def parts(queues: Queues) -> tuple[bytes, int]:
     """The text, and how often the work gave way."""
-    work = each_queue(queues)
+    page = Pieces()
+    work = each_queue(page, queues)
     gave_way = 0
     try:
         while True:
             work.send(None)
             gave_way += 1
-    except StopIteration as end:
-        return b"".join(end.value), gave_way
+    except StopIteration:
+        return b"".join(page.taken()), gave_way
 
 
 def test_many_queues_are_written_a_few_at_a_time() -> None:

@@ -183,6 +183,8 @@ NONSENSE: dict[str, tuple[Any, str]] = {
     ),
     "a member": ({"what": 1}, "'what': what may be said is definitions, put, delete, since, until, limit"),
     "a time": ({"put": {}, "since": "soon"}, "since: 'soon' is not a time such as"),
+    "a very long time": ({"put": {}, "since": [1] * 5000}, "since: at most 1000 octets"),
+    "very many members": ({f"a{n}": n for n in range(50_000)}, "'a0': what may be said is definitions, put"),
     "a limit": ({"put": {}, "limit": 0}, "limit: expected a whole number from 1 to 1000"),
     "a list of everything": ([], "not_json"),
 }

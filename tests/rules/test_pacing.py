@@ -163,3 +163,25 @@ def test_publishes_into_one_queue_are_not_cut(core: Core, client: CoreClient) ->
     """The ordinary way of a message is counted by the read only."""
     publish(client, "q", range(5000))
     assert core.queue("q").ready == 5000
+
+
+def collect(clients: list[CoreClient]) -> None:
+    for client in clients:
+        client._collect()
+
+
+def test_very_many_who_ask_little_are_answered_over_several_turns(core: Core) -> None:
+    """Each costs more than its octets say: what it asks for is one message of very many bindings, say."""
+    clients = [core.client() for _ in range(50)]
+    asked = method_frame(1, "queue.declare", queue="", exclusive=True)
+    core.broker.begin_turn()
+    for client in clients:
+        client.connection.feed(asked)
+        core.broker.services.pacing.copied(WORK // 10 << COPIES)
+    core.broker.end_turn()
+    collect(clients)
+    assert sum(bool(client.take()) for client in clients) == 20
+    while core.broker.services.pacing.waiting():
+        one_turn(core)
+        collect(clients)
+    assert all(client.take() for client in clients[20:])

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 AT_MOST_ONCE: Final = "at_most_once"
 AT_LEAST_ONCE: Final = "at_least_once"
+FAR: Final = 2000  # looks at bindings: as far a letter goes in a turn with a thousand others; else it waits in a line
 SCHEDULE: Final = ""  # among the names of those that have a letter: a delayed exchange
 
 
@@ -49,7 +50,7 @@ class DeadLetters(DeadLetterOffice, TurnLetters, Forwarder):
         self._delays: Final = delays
         services.turn.letters = self
         self._pending: list[tuple[Queue, Message, int]] = []  # with the causes
-        self._lines: dict[Queue, Line] = {}  # letters that wait for a very long one of their queue
+        self._lines: dict[Queue, Line] = {}  # letters that wait for a very long one, or one with a far way
         self._room: i64 = LONG  # octets of bodies that may go to the log at once with the letters of this turn
         self._running: bool = False
         self._letters: list[Posted] = []
@@ -60,7 +61,7 @@ class DeadLetters(DeadLetterOffice, TurnLetters, Forwarder):
     def add(self, queue: Queue, keeper: GivesUp, entry: Entry, cause: i64) -> bool:
         message = entry.message
         large = message.size > LARGE and (message.absent or not queue.holds(message))
-        if (large or self._lines) and self._takes_long(queue, keeper, entry, cause):
+        if (large or self._lines or self._is_far(queue)) and self._takes_long(queue, keeper, entry, cause):
             return False
         if large:
             self._room -= message.size
@@ -74,16 +75,26 @@ class DeadLetters(DeadLetterOffice, TurnLetters, Forwarder):
             line.add(entry, cause)
             return True
         message = entry.message
-        if not message.absent and message.size <= self._room:
+        long = message.absent or message.size > self._room
+        if not long and not self._is_far(queue):
             return False
         way = self.way_of(queue, message, REASONS[cause])
-        if way is None or not (is_read_first(way, message) or is_logged_first(way, queue, message)):
+        if way is None:
+            return False
+        waits = long and (is_read_first(way, message) or is_logged_first(way, queue, message))
+        if not waits and not self._is_far(queue):  # which is known now
             return False
         line = Line(self, queue, keeper)
         self._lines[queue] = line
         line.add(entry, cause)
         self._services.jobs.add(line)
         return True
+
+    def _is_far(self, queue: Queue) -> bool:
+        """Did it take long to find where the last letter went, or is that not known yet?"""
+        name = queue.settings.dead_letter_exchange
+        exchange = None if name is None else queue.vhost.exchanges.get(name)
+        return exchange is not None and (exchange.looks < 0 or exchange.looks > FAR)
 
     def line_is_over(self, queue: Queue) -> None:
         del self._lines[queue]
@@ -181,6 +192,8 @@ class DeadLetters(DeadLetterOffice, TurnLetters, Forwarder):
             routed = walk(exchange, record, vhost.exchanges, vhost.queues, False, self._services.turn.now, True)
         except AmqpError:  # a delay that is no number, which only a publisher can be told: it does not wait
             routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, self._services.turn.now, True)
+        self._services.pacing.looked(record.looks)
+        exchange.looks = record.looks
         targets: list[Queue] = []
         deaths = deaths_in(record.content.headers)
         for found in routed.queues:

@@ -187,6 +187,7 @@ class Exchange(Destination):
         self.messages_out: i64 = 0  # once for each queue; what waited in a delayed exchange when it is due
         self.messages_unroutable: i64 = 0
         self.messages_returned: i64 = 0  # of these, those that went back to their publisher
+        self.looks: i64 = -1  # that the way of the last dead letter cost which was sent here; -1: none was
 
 
 @final
@@ -242,6 +243,7 @@ class BasicMessage:
         self.content: Final = content
         self.id: Final = id  # unique across restarts
         self.is_persistent: Final = is_persistent
+        self.looks: i64 = 0  # at bindings, and at what they are filed under, to find where it goes
 
 
 @final

@@ -29,6 +29,7 @@ from warrenmq.http.errors import ApiError, bad_request, not_found, of_amqp
 from warrenmq.http.listing import plain_list
 from warrenmq.http.metrics.routes import routes as metrics_routes
 from warrenmq.http.node import cluster
+from warrenmq.http.pieces import InPieces
 from warrenmq.http.protocol import origin
 from warrenmq.http.protocol.headers import SafeHeaders
 from warrenmq.http.protocol.until_whole import UntilWhole
@@ -36,6 +37,7 @@ from warrenmq.http.table import ENDPOINTS
 from warrenmq.wire.replies import AmqpError
 
 NO_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
+LONGEST_WATCHED = 8 << 20  # octets of an answer
 VERBS = ["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS"]
 
 
@@ -96,6 +98,7 @@ class Api:
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
         self._tree = Tree()
+        self._description = b""
         for endpoint in ENDPOINTS:
             self._tree.add(endpoint)
 
@@ -144,6 +147,10 @@ class Api:
             if endpoint is None or endpoint.changes:
                 raise not_found()
             response = await self._called(request, user, endpoint, segments)
+            if isinstance(response, InPieces) and response.size <= LONGEST_WATCHED:
+                return response.status_code, b"".join(response.pieces)
+            if isinstance(response, InPieces):
+                raise bad_request(f"{response.size} octets are too many to be watched: ask for a page")
             if response.status_code != 200 or type(response) is not Json:
                 raise bad_request("this cannot be watched")
         except Exception as error:
@@ -181,7 +188,9 @@ class Api:
         return probes.readyz(self._bridge)
 
     async def openapi(self, request: Request) -> Response:
-        return Json(openapi.description(ENDPOINTS, self._bridge.broker.node.version))
+        if not self._description:  # made once: anybody may ask for it, and it takes long
+            self._description = encode(openapi.description(ENDPOINTS, self._bridge.broker.node.version))
+        return Json(self._description)
 
 
 def asking(request: Request) -> dict[str, str] | None:

@@ -7,15 +7,18 @@ sorting by something other than the name, only the objects of the wanted page ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+from starlette.responses import Response
 
 from warrenmq.broker.access.patterns import InvalidPattern, NamePattern
 from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import Call, Json
 from warrenmq.http.errors import ApiError, bad_request
+from warrenmq.http.in_order import in_order
 from warrenmq.http.pacer import Pacer
+from warrenmq.http.pieces import Pieces
 
 Item = TypeVar("Item")
 
@@ -25,7 +28,7 @@ LARGEST_PAGE = 500
 
 async def listing(
     call: Call, items: Sequence[Item], name: Callable[[Item], str], view: Callable[[Item], msgspec.Struct]
-) -> Json:
+) -> Response:
     """Answer with these items (already ordered by name): ``view`` makes the JSON of one."""
     query = call.query
     page = _page(query)
@@ -35,40 +38,58 @@ async def listing(
     chosen: Sequence[Item] = items
     if page is not None and query.get("name"):
         chosen = await _named(call, items, name, query["name"], query.get("use_regex") == "true", pacer)
-    encoded: list[bytes]
+    reverse = query.get("sort_reverse") == "true"
+    array = Array()
     if sort and sort != "name":
-        rows = await _sorted(chosen, view, sort, query.get("sort_reverse") == "true", pacer)
-        encoded = []
+        rows = await _sorted(chosen, view, sort, reverse, columns, pacer)
         for row in page.cut(rows) if page is not None else rows:
-            encoded.append(encode(choose(row, columns) if columns else row))
+            array.add(row.encoded)
             await pacer.breathe()
+        await let_go(rows, pacer)
     else:
-        if query.get("sort_reverse") == "true" and sort:
+        if reverse and sort:
             chosen = list(reversed(chosen))
-        encoded = []
         for item in page.cut(chosen) if page is not None else chosen:
-            shown = view(item)
-            if columns:
-                encoded.append(encode(choose(msgspec.to_builtins(shown), columns)))
-            else:
-                encoded.append(encode(shown))
+            array.add(_encoded(view(item), columns))
             await pacer.breathe()
-    array = b"[" + b",".join(encoded) + b"]"
     if page is None:
-        return Json(array)
+        return array.pieces().json()
     return Json(
         msgspec.json.encode(
             {
                 "total_count": len(items),
-                "item_count": len(encoded),
+                "item_count": array.count,
                 "filtered_count": len(chosen),
                 "page": page.number,
                 "page_size": page.size,
                 "page_count": page.count(len(chosen)),
-                "items": msgspec.Raw(array),
+                "items": msgspec.Raw(b"".join(array.pieces().taken())),
             }
         )
     )
+
+
+class Array:
+    """A JSON array that is being made of encoded parts; ``first`` is what it begins with."""
+
+    def __init__(self, first: bytes = b"[") -> None:
+        self.count = 0
+        self._pieces = Pieces(first)
+
+    def add(self, part: bytes) -> None:
+        if self.count:
+            self._pieces.add(b",")
+        self.count += 1
+        self._pieces.add(part)
+
+    def pieces(self, last: bytes = b"]") -> Pieces:
+        """All of it; nothing is added any more."""
+        self._pieces.add(last)
+        return self._pieces
+
+
+def _encoded(shown: Any, columns: list[list[str]]) -> bytes:
+    return encode(choose(msgspec.to_builtins(shown), columns) if columns else shown)
 
 
 def with_columns(call: Call, shown: msgspec.Struct) -> Any:
@@ -77,26 +98,46 @@ def with_columns(call: Call, shown: msgspec.Struct) -> Any:
     return choose(msgspec.to_builtins(shown), columns) if columns else shown
 
 
-async def plain_list(query: dict[str, str], rows: Iterable[Any]) -> Json:
+async def with_list(call: Call, shown: msgspec.Struct, name: str, rows: Iterable[Any]) -> Response:
+    """One object, cut down to the wanted columns, and as its last member a list of very many."""
+    columns = _columns(call.query)
+    head = _encoded(shown, columns)
+    if columns and [name] not in columns:
+        return Json(head)
+    array = Array(head[:-1] + (b"," if len(head) > 2 else b"") + encode(name) + b":[")
+    pacer = Pacer()
+    for row in rows:
+        array.add(encode(row))
+        await pacer.breathe()
+    return array.pieces(b"]}").json()
+
+
+async def plain_list(query: dict[str, str], rows: Iterable[Any]) -> Response:
     """A list without pages (policies, permissions, parameters): sorted and cut to the wanted columns.
 
     ``rows`` that are made as they are asked for are made in slices.
     """
     columns, sort = _columns(query), query.get("sort", "")
     pacer = Pacer()
+    array = Array()
     if sort:
-        path = sort.split(".")
-        shown: list[Any] = []
-        for row in rows:
-            shown.append(msgspec.to_builtins(row))
+        ordered = await _sorted(rows, _itself, sort, query.get("sort_reverse") == "true", columns, pacer)
+        for one in ordered:
+            array.add(one.encoded)
             await pacer.breathe()
-        shown.sort(key=lambda row: _order(_at(row, path)), reverse=query.get("sort_reverse") == "true")
-        rows = shown
-    encoded: list[bytes] = []
-    for row in rows:
-        encoded.append(encode(choose(msgspec.to_builtins(row), columns) if columns else row))
+        await let_go(ordered, pacer)
+    else:
+        for row in rows:
+            array.add(_encoded(row, columns))
+            await pacer.breathe()
+    return array.pieces().json()
+
+
+async def let_go(rows: list[Any], pacer: Pacer) -> None:
+    """Nobody needs them any more: very many are freed some at a time."""
+    while rows:
+        rows.pop()
         await pacer.breathe()
-    return Json(b"[" + b",".join(encoded) + b"]")
 
 
 class PageWanted:
@@ -159,21 +200,38 @@ async def _named(
     return found
 
 
+class Row(NamedTuple):
+    """An object of a sorted listing: what it is sorted by, and as it is sent."""
+
+    order: tuple[int, Any]
+    encoded: bytes
+
+
 async def _sorted(
-    items: Sequence[Item], view: Callable[[Item], msgspec.Struct], key: str, reverse: bool, pacer: Pacer
-) -> list[Any]:
-    rows: list[tuple[tuple[int, Any], Any]] = []
+    items: Iterable[Item],
+    view: Callable[[Item], Any],
+    key: str,
+    reverse: bool,
+    columns: list[list[str]],
+    pacer: Pacer,
+) -> list[Row]:
+    rows: list[Row] = []
     path = key.split(".")
     for item in items:
         row = msgspec.to_builtins(view(item))
-        rows.append((_order(_at(row, path)), row))
+        rows.append(Row(_order(_at(row, path)), encode(choose(row, columns) if columns else row)))
         await pacer.breathe()
-    rows.sort(key=_first, reverse=reverse)
-    return [row for _, row in rows]
+    ordered = await in_order(rows, _by_order, reverse)
+    await let_go(rows, pacer)
+    return ordered
 
 
-def _first(pair: tuple[tuple[int, Any], Any]) -> tuple[int, Any]:
-    return pair[0]
+def _by_order(row: Row) -> tuple[int, Any]:
+    return row.order
+
+
+def _itself(row: Any) -> Any:
+    return row
 
 
 def _order(value: Any) -> tuple[int, Any]:

@@ -24,6 +24,10 @@ class Pacer:
     async def breathe(self) -> None:
         self._items += 1
         if self._items >= SLICE_ITEMS or time.perf_counter() >= self._until:
-            await asyncio.sleep(0)
-            self._items = 0
-            self._until = time.perf_counter() + SLICE
+            await self.pause()
+
+    async def pause(self) -> None:
+        """Give way in any case: what was done is as long as a slice."""
+        await asyncio.sleep(0)
+        self._items = 0
+        self._until = time.perf_counter() + SLICE

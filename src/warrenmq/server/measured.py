@@ -5,7 +5,7 @@ Not compiled, unlike the watchdog: what serves HTTP looks at an application to s
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Generator
+from collections.abc import AsyncIterator, Coroutine, Generator
 from typing import Any
 
 from warrenmq.server.watchdog import Watchdog
@@ -14,12 +14,12 @@ from warrenmq.server.watchdog import Watchdog
 class Measured:
     """An awaitable around a coroutine that measures each stretch in which it does not give way."""
 
-    def __init__(self, watchdog: Watchdog, ran: str, coroutine: Coroutine[Any, Any, None]) -> None:
+    def __init__(self, watchdog: Watchdog, ran: str, coroutine: Coroutine[Any, Any, Any]) -> None:
         self._watchdog = watchdog
         self._ran = ran
         self._coroutine = coroutine
 
-    def __await__(self) -> Generator[Any, Any, None]:
+    def __await__(self) -> Generator[Any, Any, Any]:
         watchdog, coroutine = self._watchdog, self._coroutine
         value: Any = None
         thrown: BaseException | None = None
@@ -27,8 +27,8 @@ class Measured:
             watchdog.enter()
             try:
                 wanted = coroutine.send(value) if thrown is None else coroutine.throw(thrown)
-            except StopIteration:
-                return
+            except StopIteration as over:
+                return over.value
             finally:
                 watchdog.lap(self._ran)
                 watchdog.leave()
@@ -37,6 +37,17 @@ class Measured:
                 value = yield wanted
             except BaseException as error:
                 thrown = error
+
+
+async def measured_parts(watchdog: Watchdog, ran: str, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The parts of an answer that is made as it is sent: a task of its own does that, outside of its request's."""
+    making: Any = aiter(parts)
+    while True:
+        try:
+            part = await Measured(watchdog, ran, making.__anext__())
+        except StopAsyncIteration:
+            return
+        yield part
 
 
 def measured(app: Any, watchdog: Watchdog) -> Any:

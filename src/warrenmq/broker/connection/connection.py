@@ -19,6 +19,7 @@ from warrenmq.broker.connection.frame_loop import consume
 from warrenmq.broker.connection.jobs import RemoveQueues
 from warrenmq.broker.connection.liveness import Deadline, Heartbeat
 from warrenmq.broker.services.pacing import LITTLE, OCTETS
+from warrenmq.broker.services.turn import WORK
 from warrenmq.wire.methods import method_frame
 from warrenmq.wire.replies import INTERNAL_ERROR, AmqpError
 
@@ -55,7 +56,8 @@ class Connection(Dialogue):
             return
         if self._access_generation != self.broker.registry.access.generation:
             self._forget_routes()
-        if len(data) > LITTLE and self.services.turn.work_left <= 0 and not self.reading.stopped:
+        left = self.services.turn.work_left
+        if left <= 0 and (len(data) > LITTLE or left <= -WORK) and not self.reading.stopped:
             self.services.pacing.hold(self)
         start: i64 = 0
         while input.kept() and not self.reading.stopped:

@@ -346,7 +346,9 @@ class Delays(Kept):
             return False
         vhost = self._vhosts[exchange.name.virtual_host]
         record = message.basic_message(vhost.name)
-        return len(walk(exchange, record, vhost.exchanges, vhost.queues, True, self._broker.turn.now).queues) > 0
+        routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, self._broker.turn.now)
+        self._broker.pacing.looked(record.looks)
+        return len(routed.queues) > 0
 
     def open_schedule(self, exchange: Exchange) -> Schedule:
         """The schedule of an exchange, a new one when nothing has waited there before."""
@@ -473,6 +475,8 @@ class Delays(Kept):
             pairs = first.take_due(until, most)
             left -= len(pairs)
             room -= self._fire_all(first, pairs)
+            if self._broker.turn.expiries_left <= 0:
+                left = 0  # to find where they go took long
         self._arm()
         self.slice_full = left <= 0 or room <= 0
 

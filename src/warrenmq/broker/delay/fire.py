@@ -144,6 +144,7 @@ class Firing:
             address = 0
         sent.moved = True
         routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, services.turn.now, True)
+        services.pacing.looked(record.looks)
         queues = queues_of(routed)
         exchange.messages_out += len(queues)
         problem = ""
@@ -203,7 +204,9 @@ class Firing:
         death = death_of(message.origin, "", reason, now)  # it never was in a queue
         properties = message.basic_message(vhost.name).content.properties.copy()
         dead = as_dead_letter(message, properties, target.name.name, routing_key, death)
-        routed = walk(target, dead.basic_message(vhost.name), vhost.exchanges, vhost.queues, True, now, True)
+        record = dead.basic_message(vhost.name)
+        routed = walk(target, record, vhost.exchanges, vhost.queues, True, now, True)
+        self._services.pacing.looked(record.looks)
         return Letter(dead, queues_of(routed), told_route(self._services.log, routed))
 
 

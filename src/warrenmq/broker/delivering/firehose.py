@@ -164,7 +164,9 @@ class Firehose:
         header = encode_header(Properties(headers=headers), message.size)
         id = self._services.ids.message()
         copy = message_from(Origin(TRACE, [key]), id, header, message.pieces(), message.size, False)
-        routed = walk(vhost.exchanges[TRACE], copy.basic_message(vhost.name), vhost.exchanges, vhost.queues)
+        record = copy.basic_message(vhost.name)
+        routed = walk(vhost.exchanges[TRACE], record, vhost.exchanges, vhost.queues)
+        self._services.pacing.looked(record.looks)
         targets = [vhost.queues[found.name.name] for found in routed.queues if found.name.name in vhost.queues]
         self._forward(Copy(copy, targets))
 

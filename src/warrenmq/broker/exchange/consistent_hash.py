@@ -53,6 +53,7 @@ class ConsistentHashExchange(ExchangeType):
         self._bound: dict[Destination, Binding] = {}  # by which each is in the ring
         self._ring: list[Destination] = []
         self._totals: list[int] = []
+        self._stale: bool = False  # is the ring made anew when it is needed? Destinations go by the thousand
 
     def validate(self, exchange: Exchange) -> None:
         for name in ("hash-header", "hash-property"):
@@ -79,12 +80,17 @@ class ConsistentHashExchange(ExchangeType):
         if weight is None or weight < 1 or binding.destination in self._bound:
             return
         self._bound[binding.destination] = binding
+        if self._stale:
+            return
         self._ring.append(binding.destination)
         self._totals.append(weight + (self._totals[-1] if self._totals else 0))
 
     def unbind(self, binding: Binding) -> None:
-        if self._bound.pop(binding.destination, None) is None:
-            return
+        if self._bound.pop(binding.destination, None) is not None:
+            self._stale = True
+
+    def _made_anew(self) -> None:
+        self._stale = False
         self._ring = list(self._bound)
         self._totals = []
         total = 0
@@ -94,6 +100,9 @@ class ConsistentHashExchange(ExchangeType):
             self._totals.append(total)
 
     def route(self, message: BasicMessage) -> list[Destination]:
+        if self._stale:
+            self._made_anew()
+            message.looks += len(self._ring)
         ring = self._ring
         if len(ring) <= 1:
             return list(ring)

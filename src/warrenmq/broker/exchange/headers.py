@@ -145,15 +145,16 @@ class HeadersExchange(ExchangeType):
         """Each binding whose rule holds, in the order of arrival."""
         headers = message.content.headers
         found = list(self._always)
+        message.looks += len(found)
         for name, field in headers.items():
             values = self._by_value.get(name)
             if values is not None:
                 rules = values.get(comparable(field))
                 if rules is not None:
-                    self._collect(rules, headers, found)
+                    self._collect(rules, message, found)
             asking = self._by_presence.get(name)
             if asking is not None:
-                self._collect(asking, headers, found)
+                self._collect(asking, message, found)
         if not found:
             return []
         if len(found) == 1:
@@ -170,10 +171,16 @@ class HeadersExchange(ExchangeType):
         """True when no binding has left anything behind (for tests of pruning)."""
         return not (self._rules or self._by_value or self._by_presence or self._always)
 
-    def _collect(self, rules: dict[Rule, bool], headers: Table, found: list[Rule]) -> None:
+    def _collect(self, rules: dict[Rule, bool], message: BasicMessage, found: list[Rule]) -> None:
+        message.looks += len(rules)
+        headers = message.content.headers
         for rule in rules:
-            if rule.any or len(rule.conditions) == 1 or rule.holds(headers):
+            if rule.any or len(rule.conditions) == 1:
                 found.append(rule)
+            else:
+                message.looks += len(rule.conditions)
+                if rule.holds(headers):
+                    found.append(rule)
 
     def _file(self, rule: Rule, drawer: dict[Rule, bool]) -> None:
         drawer[rule] = True

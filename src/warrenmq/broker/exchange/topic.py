@@ -81,7 +81,7 @@ class TopicExchange(ExchangeType):
     def route(self, message: BasicMessage) -> list[Destination]:
         keys = message.routing_keys
         if len(keys) == 1:
-            ends = self._ends(keys[0])
+            ends = self._ends(keys[0], message)
             if len(ends) == 1:
                 return list(ends[0].first)
             if not ends:
@@ -89,7 +89,7 @@ class TopicExchange(ExchangeType):
         else:
             ends = []
             for key in keys:
-                ends.extend(self._ends(key))
+                ends.extend(self._ends(key, message))
         found: dict[Destination, Binding] = {}
         for targets in ends:
             found.update(targets.first)
@@ -98,7 +98,7 @@ class TopicExchange(ExchangeType):
     def matched(self, message: BasicMessage) -> Matches:
         ends: dict[Targets, bool] = {}
         for key in message.routing_keys:
-            for targets in self._ends(key):
+            for targets in self._ends(key, message):
                 ends[targets] = True
         matches = Matches()
         for targets in ends:
@@ -109,7 +109,7 @@ class TopicExchange(ExchangeType):
         """True when no binding has left anything behind (for tests of pruning)."""
         return self._root.is_bare()
 
-    def _ends(self, key: str) -> list[Targets]:
+    def _ends(self, key: str, message: BasicMessage) -> list[Targets]:
         """The targets of every node at which this key can end."""
         self._stamp += 1
         reached: list[TrieNode] = []
@@ -128,6 +128,7 @@ class TopicExchange(ExchangeType):
                     if node.is_hash:
                         self._take(node, following)
                 reached = following
+                message.looks += len(reached)
                 if not reached:
                     return []
         ends: list[Targets] = []

@@ -90,6 +90,7 @@ def _found(exchange: Exchange, message: BasicMessage, hops: dict[Destination, Ho
     if hops is not None:
         return _told(exchange, message, hops)
     found = exchange.matcher.route(message)
+    message.looks += 1 + len(found)
     if exchange.unbinding:
         return [destination for destination in found if not destination.gone]
     return found
@@ -99,6 +100,7 @@ def _told(exchange: Exchange, message: BasicMessage, hops: dict[Destination, Hop
     before = hops.get(exchange)
     found: list[Destination] = []
     matches = exchange.matcher.matched(message)
+    message.looks += 1 + len(matches.first)
     for destination, binding in matches.first.items():
         if exchange.unbinding and destination.gone:
             continue

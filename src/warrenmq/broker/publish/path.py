@@ -173,6 +173,7 @@ def _remember(publishing: Publishing, arguments: bytes, route: Route) -> None:
         return  # replies go to channels, not queues
     probe = BasicMessage(exchange.name, route.origin.routing_keys, EMPTY_CONTENT, 0, False)
     routed = walk(exchange, probe, vhost.exchanges, vhost.queues, tell=True)
+    publishing.services.pacing.looked(probe.looks)
     if vhost.watched:
         return
     route.waits = isinstance(exchange.matcher, DelayedExchange)
@@ -231,7 +232,10 @@ def find_queues(publishing: Publishing, exchange: Exchange, message: Message) ->
         headers = Content(message.header(), b"").headers
         if has_to_wait(headers, now):  # where to is asked when it is due
             return waiting_at(exchange, headers)
-    return walk(exchange, message.basic_message(vhost.name), vhost.exchanges, vhost.queues, False, now, True)
+    record = message.basic_message(vhost.name)
+    routed = walk(exchange, record, vhost.exchanges, vhost.queues, False, now, True)
+    publishing.services.pacing.looked(record.looks)
+    return routed
 
 
 def tap(publishing: Publishing, message: Message, queues: list[Queue]) -> None:

@@ -163,12 +163,13 @@ class Lease:
             slot += 1
         return found
 
-    def open_runs(self) -> list[list[int]]:
-        """All of them as [first, last] of those that follow one another."""
+    def open_runs(self, slot: i64, end: i64) -> list[list[int]]:
+        """Of the slots from there on and before the end, as [first, last] of those that follow one another."""
         runs: list[list[int]] = []
         first: i64 = -1
-        slot: i64 = 0
-        while slot < self.count():
+        if end > self.count():
+            end = self.count()
+        while slot < end:
             if self.addresses[slot] == 0:
                 if first >= 0:
                     runs.append([int(first), int(slot - 1)])

@@ -22,6 +22,7 @@ from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.queue.read_ahead import BodyReader
 from warrenmq.broker.services.jobs import Job
 from warrenmq.broker.services.timers import Timer
+from warrenmq.broker.services.turn import EXPIRIES
 from warrenmq.log.causes import CAUSE_OF, LETTERED, REASONS
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.index import QueueIndex
@@ -152,12 +153,12 @@ class Letters(Posted):
         self._fresh = []
         queue = self.queue
         for letter in fresh:
-            if (self._is_reading() or not self._try(letter)) and not queue.gone:
+            if (self._is_reading() or self._took_long() or not self._try(letter)) and not queue.gone:
                 letter.message = None
                 packed = holder.pack_dead(letter.reason, letter.size)
                 queue.broker.log.requeue(queue.id, letter.address, letter.position, packed)
         if self._waiting:
-            self._arm(RETRY)
+            self._arm(0 if self._took_long() else RETRY)
 
     def retry(self) -> None:
         """Try some of those that wait, as many as may be in one turn; the others have theirs when it comes round."""
@@ -172,6 +173,9 @@ class Letters(Posted):
                 break
         failed = 0
         for letter in letters:
+            if self._took_long():
+                self._arm(0)
+                return
             if self._try(letter):
                 continue
             if self._is_reading():
@@ -183,6 +187,10 @@ class Letters(Posted):
                 self._waiting[letter.position] = letter
         if self._waiting:
             self._arm(RETRY if failed else 0)
+
+    def _took_long(self) -> bool:
+        """To find where letters go may take longer than to give them up: those of a turn are that many at the most."""
+        return self.queue.broker.turn.expiries_left < -EXPIRIES
 
     def _is_reading(self) -> bool:
         return self.reading is not None

@@ -2,9 +2,10 @@
 
 The event loop reads a socket many times before it looks at the others, and a read may bring thousands of methods. What
 they cost is counted in about microseconds (``Turn.work_left``): by the octets of what was read, by the method where
-there is one to decode, by the copy where a message goes to several queues; so a message on its ordinary way costs
-nothing more. When a turn's worth is used up, whoever has more than a little to say is held, and heard again in the
-order in which they were stopped. A client that asks little is answered in between.
+there is one to decode, by the copy where a message goes to several queues, by the binding that was looked at to find
+them; so a message on its ordinary way costs nothing more. When a turn's worth is used up, whoever has more than a
+little to say is held, and heard again in the order in which they were stopped. A client that asks little is answered in
+between, until such clients have used up another turn's worth.
 
 Duty: who waits, and when they are heard. Not here: a method that must wait for something (``postponed.py``).
 """
@@ -22,6 +23,8 @@ from warrenmq.broker.services.turn import Turn
 METHOD: Final = 10  # about microseconds
 OCTETS: Final = 6  # as a shift: 64 octets of input are one
 COPIES: Final = 1  # as a shift: two copies of a message are one
+LOOKS: Final = 3  # as a shift: eight looks at bindings are one
+LOOKS_AS_LETTERS: Final = 8  # as a shift: so many looks are one of the letters that a turn takes
 LITTLE: Final = 1024  # octets that are taken in any case
 
 
@@ -59,7 +62,15 @@ class Pacing(Timer):
 
     def copied(self, queues: i64) -> None:
         """A message goes to so many queues."""
-        self._turn.work_left -= queues >> COPIES
+        self._does(queues >> COPIES)
+
+    def looked(self, bindings: i64) -> None:
+        """To find where a message goes, so many bindings were looked at."""
+        self._turn.expiries_left -= bindings >> LOOKS_AS_LETTERS
+        self._does(bindings >> LOOKS)
+
+    def _does(self, work: i64) -> None:
+        self._turn.work_left -= work
         if self._turn.work_left <= 0 and self.hearing is not None:
             self.hold(self.hearing)
 

@@ -20,6 +20,7 @@ from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.queue.peek import Peeked, peek
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.wanted import Wanted
+from warrenmq.broker.services.turn import WORK
 from warrenmq.broker.transfer.contents import Contents
 from warrenmq.broker.transfer.ways import Way, Ways
 from warrenmq.log import causes
@@ -92,6 +93,7 @@ class Transfer:
         self.targets: dict[str, int] = {}  # by name: how many messages each got
         self.stayed: dict[str, int] = {}  # by reason
         self.trail: Final[list[Sent]] = []
+        self._enough: i64 = 0  # the turn's work that is left to others
 
     def step(self, most: i64) -> bool:
         """Send at most so many; says whether it is over."""
@@ -113,7 +115,8 @@ class Transfer:
             return self._is_over()
         before = self.matched
         budget = most * LOOKS
-        while self.next < self.end and budget > 0 and self.matched - before < most:
+        self._enough = source.broker.turn.work_left - WORK // 4
+        while self.next < self.end and budget > 0 and self.matched - before < most and not self._did_enough():
             part = peek(source, [], self._wanted, self.next, self.end, most - (self.matched - before))
             budget -= part.looked + 1
             self.looked += part.looked
@@ -132,10 +135,14 @@ class Transfer:
                 self._contents = contents
                 return True
             self._treat(contents)
-            if self._reached_limit():
+            if self._reached_limit() or self._did_enough():
                 return False
         self.next = next
         return False
+
+    def _did_enough(self) -> bool:
+        """To find where messages go may take longer than to send them."""
+        return self.source.broker.turn.work_left < self._enough
 
     def _reached_limit(self) -> bool:
         return self._limit > 0 and self.sent >= self._limit

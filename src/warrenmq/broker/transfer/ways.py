@@ -166,6 +166,7 @@ class BackToExchange(Ways):
             routed = route(exchange, record, vhost.exchanges, vhost.queues, True, self._services.turn.now, True)
         except AmqpError:
             return Way(UNROUTABLE, None, [])
+        self._services.pacing.looked(record.looks)
         targets: list[Queue] = []
         for found in routed.queues:
             target = vhost.queues.get(found.name.name)

@@ -24,6 +24,7 @@ from warrenmq.http import auth
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.endpoint import Json
 from warrenmq.http.errors import ApiError
+from warrenmq.http.pieces import paced
 from warrenmq.http.protocol import origin
 
 EVERY = 2.0  # seconds between two rounds, at least
@@ -62,7 +63,8 @@ class Streams:
             return Json({"error": error.error, "reason": error.reason}, status_code=error.status)
         self.open += 1
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return Stream(self, self._rounds(request, watched), headers)
+        rounds = paced(self._bridge.server.watchdog, "what a console watches", self._rounds(request, watched))
+        return Stream(self, rounds, headers)
 
     def closed(self) -> None:
         self.open -= 1

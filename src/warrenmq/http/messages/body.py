@@ -18,6 +18,7 @@ from warrenmq.http.messages.looking_for import number
 from warrenmq.http.messages.peek import held_places
 from warrenmq.http.messages.peek_octets import MEDIA_TYPE, synced
 from warrenmq.http.objects.queues import readable
+from warrenmq.http.pieces import paced
 
 
 async def body(call: Call) -> StreamingResponse:
@@ -34,7 +35,8 @@ async def body(call: Call) -> StreamingResponse:
         "content-length": str(int(found[0].size)),
         "content-disposition": f'attachment; filename="message-{position}"',
     }
-    return StreamingResponse(_parts(found[0]), media_type=MEDIA_TYPE, headers=headers)
+    parts = paced(call.bridge.server.watchdog, "the body of a message", _parts(found[0]))
+    return StreamingResponse(parts, media_type=MEDIA_TYPE, headers=headers)
 
 
 async def _parts(message: Peeked) -> AsyncIterator[bytes]:

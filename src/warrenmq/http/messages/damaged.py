@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from warrenmq.broker.queue.damaged import Damaged, OwnerDamage
@@ -37,16 +39,23 @@ def _shown(damage: OwnerDamage, one: Damaged) -> DamagedMessage:
     )
 
 
-async def index(call: Call) -> object:
+async def index(call: Call) -> Iterator[DamagedMessage]:
+    damaged = call.bridge.server.broker.services.damaged
+    kept = [(damage, list(damage.kept.values())) for damage in damaged.owners.values()]
+    return _each(call, kept, damaged.ahead())
+
+
+def _each(call: Call, kept: list[tuple[OwnerDamage, list[Damaged]]], ahead: list[int]) -> Iterator[DamagedMessage]:
+    """Told one by one, as they were found: there may be very many."""
+    for damage, some in kept:
+        for one in some:
+            yield _shown(damage, one)
     broker = call.bridge.server.broker
-    found: list[DamagedMessage] = []
-    for damage in broker.services.damaged.owners.values():
-        found.extend(_shown(damage, one) for one in damage.kept.values())
-    for address in broker.services.damaged.ahead():
-        owner = ", ".join(broker.names_of_damaged(address))
-        reason = broker.services.log.damage.known[address]
-        found.append(DamagedMessage(f"log-{address}", "", "log", owner, None, None, named(address), reason))
-    return found
+    for address in ahead:
+        reason = broker.services.log.damage.known.get(address)
+        if reason is not None:  # else it was dropped meanwhile
+            owner = ", ".join(broker.names_of_damaged(address))
+            yield DamagedMessage(f"log-{address}", "", "log", owner, None, None, named(address), reason)
 
 
 async def drop(call: Call) -> object:

@@ -17,6 +17,7 @@ from warrenmq.http.errors import bad_request
 from warrenmq.http.messages.looking_for import filter_of, number
 from warrenmq.http.messages.peek_octets import synced
 from warrenmq.http.objects.queues import readable
+from warrenmq.http.pacer import Pacer
 from warrenmq.wire.content import decode_properties
 from warrenmq.wire.fields import Table, as_text, printable
 from warrenmq.wire.replies import AmqpError
@@ -66,10 +67,12 @@ async def group(call: Call) -> Deaths:
     at = number(call, "first") or 0
     looked = 0
     groups: dict[tuple[str, ...], DeathGroup] = {}
+    pacer = Pacer()
     while at < end and looked < BUDGET:
         part = peek(queue, [], wanted, at, end, SLICE)
         for message in part.messages:
             _add(groups, by, message)
+            await pacer.breathe()
         looked += int(part.looked)
         at = int(part.next)
         await asyncio.sleep(0)

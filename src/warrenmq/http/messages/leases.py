@@ -7,15 +7,18 @@ everybody else's reach. Every change is answered when the log has it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 from msgspec import Struct
+from starlette.responses import Response
 
 from warrenmq.broker.queue.classic import leases_of
 from warrenmq.broker.queue.lease import DEFAULT_TTL, Lease, LeaseError, no_lease
 from warrenmq.broker.queue.leases import Leases
+from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import LONG_LIST, VHOST, Call, Endpoint, Json
 from warrenmq.http.errors import ApiError, bad_request
+from warrenmq.http.listing import Array
 from warrenmq.http.names import check_name
 from warrenmq.http.objects.queues import readable
 
@@ -23,6 +26,7 @@ LONGEST_TTL = 365 * 86_400_000
 MOST_MESSAGES = 1_000_000
 MOST_RUNS = 20_000  # of slots in one request
 EXACT_DELAYS = 100  # different ones in one request
+SLOTS = 4096  # of a lease that are looked at in one go
 BODY_IS_READ = 0.001  # seconds between two looks whether a long body has been read
 
 
@@ -150,14 +154,29 @@ async def create(call: Call) -> object:
     return Json(shown, status_code=201)
 
 
-async def list_leases(call: Call) -> list[dict[str, object]]:
+async def list_leases(call: Call) -> Iterator[dict[str, object]]:
     leases = leases_of(readable(call)[1])
-    return [] if leases is None else [lease.describe() for lease in leases.all(call.query.get("owner", ""))]
+    found = [] if leases is None else leases.all(call.query.get("owner", ""))
+    return (lease.describe() for lease in found)
 
 
-async def get_lease(call: Call) -> dict[str, object]:
+async def get_lease(call: Call) -> Response:
+    """The runs of a large one are looked for some slots at a time: what is settled meanwhile may be among them."""
     lease = _lease(call)[1]
-    return {**lease.describe(), "open": lease.open_runs()}
+    array = Array(encode(lease.describe())[:-1] + b',"open":[')
+    before: list[int] = []  # the run that may go on in the next slots
+    for start in range(0, int(lease.count()), SLOTS):
+        for run in lease.open_runs(start, start + SLOTS):
+            if before and before[1] + 1 == run[0]:
+                before[1] = run[1]
+                continue
+            if before:
+                array.add(encode(before))
+            before = run
+        await asyncio.sleep(0)
+    if before:
+        array.add(encode(before))
+    return array.pieces(b"]}").json()
 
 
 def _slots(lease: Lease, wanted: SlotRange) -> tuple[int, int]:

@@ -31,6 +31,7 @@ from warrenmq.http.messages import whereabouts
 from warrenmq.http.messages.looking_for import LARGEST, number
 from warrenmq.http.models import Object, Problem
 from warrenmq.http.patience import while_there
+from warrenmq.http.pieces import paced
 
 KEYS = ("id", "message_id", "correlation_id", "any")
 TEXTS = ("message_id", "correlation_id", "any", "vhost", "queue", "state", "before")
@@ -70,7 +71,8 @@ async def find(call: Call) -> object:
         first = await while_there(call.request, begin())
     except LookupError as error:
         raise unavailable(error) from None
-    return StreamingResponse(streamed(first, parts), media_type="application/json")
+    answer = paced(call.bridge.server.watchdog, "messages found", streamed(first, parts))
+    return StreamingResponse(answer, media_type="application/json")
 
 
 async def show(call: Call) -> object:

@@ -28,6 +28,7 @@ from warrenmq.http.messages.peek_octets import MEDIA_TYPE, octets, synced
 from warrenmq.http.models import Json, Object
 from warrenmq.http.objects.queues import encode_payload, readable
 from warrenmq.http.pacer import Pacer
+from warrenmq.http.pieces import paced
 from warrenmq.http.views import moment
 from warrenmq.log.format import LogError
 from warrenmq.wire.fields import printable
@@ -84,7 +85,8 @@ async def look(call: Call) -> object:
         given = [name for name in NAMES if name in call.query]
         if given:
             raise bad_request(f"{given[0]}: there are no filters for {MEDIA_TYPE}")
-        return StreamingResponse(octets(call.bridge, queue, first, end), media_type=MEDIA_TYPE)
+        found = octets(call.bridge, queue, first, end)
+        return StreamingResponse(paced(call.bridge.server.watchdog, "octets of a queue", found), media_type=MEDIA_TYPE)
     count = number(call, "count", 0, MOST)
     truncate = number(call, "truncate", 0, LONGEST)
     encoding = call.query.get("encoding", "auto")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import tempfile
 import time
 from contextlib import aclosing
@@ -30,6 +31,12 @@ HOUR = 3600 * 1_000_000  # µs
 LIMIT, MOST = 100, 1000
 CHANGE = ("definitions", "put", "delete")
 BOUNDS = ("since", "until", "limit")
+LONGEST_BOUND = 1000  # octets
+UNKNOWN = re.compile("Object contains unknown field `(.*)`$", re.DOTALL)  # msgspec's words
+
+_Question: Any = msgspec.defstruct(
+    "_Question", [(name, msgspec.Raw, msgspec.Raw(b"")) for name in (*CHANGE, *BOUNDS)], forbid_unknown_fields=True
+)
 
 
 class Whatif(Struct, kw_only=True):
@@ -67,8 +74,8 @@ async def ask(call: Call) -> object:
     holds = export_definitions(call.bridge.broker)
     users = holds.sections["users"]
     holds.sections["users"] = ({**one, "password_hash": ""} for one in users)  # nobody logs in there
-    before = (await written_out(holds)).body
-    question = b'{"before":' + bytes(before) + b',"asked":' + change + b"," + encode(line)[1:]
+    before = (await written_out(holds)).taken()
+    question = [b'{"before":', *before, b',"asked":{', *change, b"},", encode(line)[1:]]
     name = await asyncio.to_thread(_write, question)
     try:
         return await _answer(call, name)
@@ -78,18 +85,36 @@ async def ask(call: Call) -> object:
         await asyncio.to_thread(os.unlink, name)
 
 
-async def _asked(call: Call) -> tuple[dict[str, Any], bytes]:
-    """What is said of the messages; and the change, which is not looked into here: it may be long."""
+async def _asked(call: Call) -> tuple[dict[str, Any], list[bytes]]:
+    """What is said of the messages; and the change as octets, which are not looked into here: they may be many. Nor is
+    what may not be said, however much of it there is."""
+    data = await call.raw_body(LARGEST) or b"{}"
     try:
-        members = msgspec.json.decode(await call.raw_body(LARGEST) or b"{}", type=dict[str, msgspec.Raw])
-        asked = {name: msgspec.json.decode(raw) for name, raw in members.items() if name not in CHANGE}
+        members = msgspec.json.decode(data, type=_Question)
+        asked: dict[str, Any] = {}
+        for name in BOUNDS:
+            raw = bytes(getattr(members, name))
+            if len(raw) > LONGEST_BOUND:
+                raise bad_request(f"{name}: at most {LONGEST_BOUND} octets")
+            if raw:
+                asked[name] = msgspec.json.decode(raw)
+    except msgspec.ValidationError as error:
+        raise bad_request(_misunderstood(str(error))) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise bad_request("not_json") from None
-    for name in asked:
-        if name not in BOUNDS:
-            raise bad_request(f"'{name[:40]}': what may be said is {', '.join((*CHANGE, *BOUNDS))}")
-    parts = [encode(name) + b":" + bytes(raw) for name, raw in members.items() if name in CHANGE]
-    return asked, b"{" + b",".join(parts) + b"}"
+    parts: list[bytes] = []
+    for name in CHANGE:
+        raw = bytes(getattr(members, name))
+        if raw:
+            parts += [b"," if parts else b"", encode(name), b":", raw]
+    return asked, parts
+
+
+def _misunderstood(said: str) -> str:
+    unknown = UNKNOWN.match(said)
+    if unknown is None:
+        return "not_json"
+    return f"'{unknown[1][:40]}': what may be said is {', '.join((*CHANGE, *BOUNDS))}"
 
 
 def _bounds(asked: dict[str, Any]) -> dict[str, int]:
@@ -103,10 +128,10 @@ def _bounds(asked: dict[str, Any]) -> dict[str, int]:
     return {"since": until - HOUR if since is None else since, "until": until, "limit": limit}
 
 
-def _write(question: bytes) -> str:
+def _write(question: list[bytes]) -> str:
     descriptor, name = tempfile.mkstemp(prefix="warren-whatif-", suffix=".json")  # for its owner alone
     with os.fdopen(descriptor, "wb") as file:
-        file.write(question)
+        file.writelines(question)
     return name
 
 

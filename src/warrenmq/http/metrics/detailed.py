@@ -12,12 +12,14 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from warrenmq.http.bridge import Bridge
+from warrenmq.http.listing import let_go
 from warrenmq.http.metrics import node
 from warrenmq.http.metrics.clients import CHANNEL_FAMILIES, CONNECTION_FAMILIES, clients
 from warrenmq.http.metrics.page import Collected
 from warrenmq.http.metrics.queues import QUEUE_FAMILIES, rows_of
 from warrenmq.http.metrics.text import Row, head, labels, line, lines
 from warrenmq.http.pacer import Pacer
+from warrenmq.http.pieces import Pieces
 
 Rows = Callable[[Bridge, Collection[str]], Awaitable[list[Row]]]
 
@@ -26,16 +28,18 @@ async def render(bridge: Bridge, query: QueryParams) -> Response:
     from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
     asked, vhosts = set(query.getlist("family")), query.getlist("vhost")
-    parts = [generate_latest(Collected(node.infos(bridge, "detailed")))]
+    page = Pieces(generate_latest(Collected(node.infos(bridge, "detailed"))))
     for families, rows, groups in GROUPS:
         wanted = {name: detailed(name) for group in groups if group in asked for name in groups[group]}
         if wanted:
-            parts += await lines(families, await rows(bridge, vhosts), wanted)
-    for group, (name, text, found) in CLUSTER.items():
+            found = await rows(bridge, vhosts)
+            await lines(page, families, found, wanted)
+            await let_go(found, Pacer())
+    for group, (name, text, add) in CLUSTER.items():
         if group in asked:
-            parts.append(head(name, text))
-            parts += await found(bridge, name)
-    return Response(b"".join(parts), media_type=CONTENT_TYPE_LATEST)
+            page.add(head(name, text))
+            await add(page, bridge, name)
+    return page.answer(CONTENT_TYPE_LATEST)
 
 
 def detailed(name: str) -> str:
@@ -86,30 +90,31 @@ async def _logins(bridge: Bridge, _: Collection[str]) -> list[Row]:
     return node.logins(bridge)
 
 
-async def _vhosts(bridge: Bridge, name: str) -> list[bytes]:
-    return [line(name, labels(vhost=vhost.name), not vhost.leaving) for vhost in bridge.all_vhosts()]
+async def _vhosts(page: Pieces, bridge: Bridge, name: str) -> None:
+    pacer = Pacer()
+    for vhost in bridge.all_vhosts():
+        page.add(line(name, labels(vhost=vhost.name), not vhost.leaving))
+        await pacer.breathe()
 
 
-async def _exchange_names(bridge: Bridge, name: str) -> list[bytes]:
-    return await _exchanges(bridge, name, lambda bindings: 1)
+async def _exchange_names(page: Pieces, bridge: Bridge, name: str) -> None:
+    await _exchanges(page, bridge, name, lambda bindings: 1)
 
 
-async def _exchange_bindings(bridge: Bridge, name: str) -> list[bytes]:
-    return await _exchanges(bridge, name, lambda bindings: bindings)
+async def _exchange_bindings(page: Pieces, bridge: Bridge, name: str) -> None:
+    await _exchanges(page, bridge, name, lambda bindings: bindings)
 
 
-async def _exchanges(bridge: Bridge, name: str, value: Callable[[int], int]) -> list[bytes]:
+async def _exchanges(page: Pieces, bridge: Bridge, name: str, value: Callable[[int], int]) -> None:
     """Of each but the default ones and the internal one for the firehose."""
-    parts: list[bytes] = []
     pacer = Pacer()
     for vhost in bridge.all_vhosts():
         for exchange in list(vhost.exchanges.values()):
             called = exchange.name.name
             if called and not exchange.internal:
                 who = labels(vhost=vhost.name, exchange=called, type=exchange.type)
-                parts.append(line(name, who, value(len(exchange.bindings_out))))
+                page.add(line(name, who, value(len(exchange.bindings_out))))
             await pacer.breathe()
-    return parts
 
 
 _PUBLISHED = "rabbitmq_queue_messages_published_total"
@@ -149,7 +154,7 @@ GROUPS: tuple[tuple[dict[str, str], Rows, dict[str, tuple[str, ...]]], ...] = (
     ),
     ({_PUBLISHED: QUEUE_FAMILIES[_PUBLISHED]}, _published, {"channel_queue_exchange_metrics": (_PUBLISHED,)}),
 )
-CLUSTER: dict[str, tuple[str, str, Callable[[Bridge, str], Awaitable[list[bytes]]]]] = {
+CLUSTER: dict[str, tuple[str, str, Callable[[Pieces, Bridge, str], Awaitable[None]]]] = {
     "vhost_status": ("rabbitmq_cluster_vhost_status", "Whether a given vhost is running", _vhosts),
     "exchange_names": ("rabbitmq_cluster_exchange_name", "Enumerates exchanges, 1 for each", _exchange_names),
     "exchange_bindings": (

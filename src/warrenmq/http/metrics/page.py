@@ -15,6 +15,7 @@ from starlette.responses import Response
 from warrenmq.broker.queue.waits import Waits
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.figures.ages import cumulative, handed_out
+from warrenmq.http.listing import let_go
 from warrenmq.http.metrics import node, own, whole
 from warrenmq.http.metrics.clients import CHANNEL_FAMILIES, CONNECTION_FAMILIES, Clients, clients
 from warrenmq.http.metrics.queues import (
@@ -29,6 +30,8 @@ from warrenmq.http.metrics.queues import (
     gather,
 )
 from warrenmq.http.metrics.text import kind_of, lines
+from warrenmq.http.pacer import Pacer
+from warrenmq.http.pieces import Pieces
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -39,15 +42,18 @@ async def render(bridge: Bridge, per_object: bool) -> Response:
 
     queues = await gather(bridge, per_object)
     found = await clients(bridge)
-    parts = [generate_latest(Collected(_metrics(bridge, queues, found, per_object)))]
-    parts += await lines(node.LOGINS, node.logins(bridge))
+    page = Pieces(generate_latest(Collected(_metrics(bridge, queues, found, per_object))))
+    await lines(page, node.LOGINS, node.logins(bridge))
     if per_object:
-        parts += await each_queue(queues)
-        parts += await each_cause(queues)
-        parts += await each_exchange(bridge)
-        parts += await lines(CONNECTION_FAMILIES, found.connections)
-        parts += await lines(CHANNEL_FAMILIES, found.channels)
-    return Response(b"".join(parts), media_type=CONTENT_TYPE_LATEST)
+        await each_queue(page, queues)
+        await each_cause(page, queues)
+        await each_exchange(page, bridge)
+        await lines(page, CONNECTION_FAMILIES, found.connections)
+        await lines(page, CHANNEL_FAMILIES, found.channels)
+        pacer = Pacer()
+        for rows in (queues.values, queues.labels, found.connections, found.channels):
+            await let_go(rows, pacer)
+    return page.answer(CONTENT_TYPE_LATEST)
 
 
 async def families(bridge: Bridge) -> list[Metric]:

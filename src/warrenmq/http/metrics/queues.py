@@ -15,6 +15,7 @@ from warrenmq.http.figures.ages import ages, cumulative, handed_out, held_since
 from warrenmq.http.metrics.text import head, labels, line, lines
 from warrenmq.http.metrics.whole import Handed
 from warrenmq.http.pacer import Pacer
+from warrenmq.http.pieces import Pieces
 from warrenmq.log.causes import CAUSE_NAMES, DAMAGED, DELIVERY_LIMIT, EXPIRED, LETTERED, LIMIT, MOVED, PURGED, REJECTED
 
 QUEUE_FAMILIES = {
@@ -113,44 +114,40 @@ async def gather(bridge: Bridge, each: bool) -> Queues:
     return found
 
 
-async def each_queue(queues: Queues) -> list[bytes]:
-    rows = zip(queues.labels, queues.values, strict=True)
-    parts = await lines({**QUEUE_FAMILIES, **QUEUE_AGES}, rows)
+async def each_queue(page: Pieces, queues: Queues) -> None:
+    await lines(page, {**QUEUE_FAMILIES, **QUEUE_AGES}, zip(queues.labels, queues.values, strict=True))
     pacer = Pacer()
-    parts.append(head(WAITS, WAITS_HELP, "histogram"))
+    page.add(head(WAITS, WAITS_HELP, "histogram"))
     for who, waits in zip(queues.labels, queues.waits, strict=True):
         total = handed_out(waits)
         if total:
             for bound, some in (*cumulative(waits).items(), ("+Inf", total)):
-                parts.append(line(f"{WAITS}_bucket", f'{who[:-1]},le="{bound}"}}', some))
-            parts.append(line(f"{WAITS}_count", who, total))
-            parts.append(line(f"{WAITS}_sum", who, waits.total_ms / 1000))
+                page.add(line(f"{WAITS}_bucket", f'{who[:-1]},le="{bound}"}}', some))
+            page.add(line(f"{WAITS}_count", who, total))
+            page.add(line(f"{WAITS}_sum", who, waits.total_ms / 1000))
         await pacer.breathe()
-    return parts
 
 
-async def each_cause(queues: Queues) -> list[bytes]:
+async def each_cause(page: Pieces, queues: Queues) -> None:
     """Why messages left queues without a client that wanted them, or never came into them."""
-    parts: list[bytes] = []
     pacer = Pacer()
     for name, text, label, rows in (
         (CAUSES, CAUSES_HELP, "cause", queues.causes),
         (OVER_LIMIT, OVER_LIMIT_HELP, "limit", queues.over_limit),
     ):
-        parts.append(head(name, text))
+        page.add(head(name, text))
         for who, which, count in rows:
-            parts.append(line(name, f'{who[:-1]},{label}="{which}"}}', count))
+            page.add(line(name, f'{who[:-1]},{label}="{which}"}}', count))
             await pacer.breathe()
-    parts.append(head(LETTERS_LOST, LETTERS_LOST_HELP))
+    page.add(head(LETTERS_LOST, LETTERS_LOST_HELP))
     for who, count in queues.letters_lost:
-        parts.append(line(LETTERS_LOST, who, count))
+        page.add(line(LETTERS_LOST, who, count))
         await pacer.breathe()
-    return parts
 
 
-async def each_exchange(bridge: Bridge) -> list[bytes]:
+async def each_exchange(page: Pieces, bridge: Bridge) -> None:
     """Of those from which something reached no queue."""
-    parts = [head(UNROUTABLE, UNROUTABLE_HELP)]
+    page.add(head(UNROUTABLE, UNROUTABLE_HELP))
     pacer = Pacer()
     for vhost in list(bridge.broker.vhosts.values()):
         for exchange in list(vhost.exchanges.values()):
@@ -158,9 +155,8 @@ async def each_exchange(bridge: Bridge) -> list[bytes]:
             for outcome, count in (("dropped", int(exchange.messages_unroutable) - returned), ("returned", returned)):
                 if count:
                     who = labels(vhost=vhost.name, exchange=exchange.name.name, outcome=outcome)
-                    parts.append(line(UNROUTABLE, who, count))
+                    page.add(line(UNROUTABLE, who, count))
             await pacer.breathe()
-    return parts
 
 
 async def rows_of(bridge: Bridge, vhosts: Collection[str]) -> list[tuple[str, list[int]]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from warrenmq.http.pacer import Pacer
+from warrenmq.http.pieces import Pieces
 
 Row = tuple[str, Sequence[float]]  # labels in braces, and a value for each family
 
@@ -34,10 +35,9 @@ def line(name: str, labels: str, value: float) -> bytes:
 
 
 async def lines(
-    families: Mapping[str, str], rows: Iterable[Row], wanted: Mapping[str, str] | None = None
-) -> list[bytes]:
+    page: Pieces, families: Mapping[str, str], rows: Iterable[Row], wanted: Mapping[str, str] | None = None
+) -> None:
     """All families with their samples; or those ``wanted``, under other names."""
-    parts: list[bytes] = []
     pacer = Pacer()
     rows = list(rows)
     for number, (name, text) in enumerate(families.items()):
@@ -45,8 +45,7 @@ async def lines(
             if name not in wanted:
                 continue
             name = wanted[name]
-        parts.append(head(name, text))
+        page.add(head(name, text))
         for labels, values in rows:
-            parts.append(line(name, labels, values[number]))
+            page.add(line(name, labels, values[number]))
             await pacer.breathe()
-    return parts

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from urllib.parse import quote, unquote_plus
 
+from starlette.responses import Response
+
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Binding
 from warrenmq.broker.vhost.vhost import VHost
-from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Created, Endpoint, Json, NoContent
+from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Created, Endpoint, NoContent
 from warrenmq.http.errors import not_found
 from warrenmq.http.fields import arguments_table
+from warrenmq.http.in_order import by_key
 from warrenmq.http.listing import listing, plain_list
 from warrenmq.http.models import BindingInfo
 from warrenmq.http.names import check_length
@@ -29,21 +32,23 @@ def _info(bound: Queue | Binding) -> BindingInfo:
     return default_binding(bound) if isinstance(bound, Queue) else binding_info(bound)
 
 
-def _of(vhost: VHost) -> list[Queue | Binding]:
+async def _of(vhost: VHost) -> list[Queue | Binding]:
     """A queue stands for its binding to the default exchange. What is told of each is made when it is listed."""
-    found: list[Queue | Binding] = [vhost.queues[name] for name in sorted(vhost.queues)]
-    for name in sorted(vhost.exchanges):
-        found.extend(vhost.exchanges[name].bindings_out.values())
+    found: list[Queue | Binding] = [*await by_key(vhost.queues)]
+    for exchange in await by_key(vhost.exchanges):
+        found.extend(exchange.bindings_out.values())
     return found
 
 
 async def list_bindings(call: Call) -> object:
-    found = [one for vhost in call.bridge.visible_vhosts(call.user) for one in _of(vhost)]
+    found: list[Queue | Binding] = []
+    for vhost in call.bridge.visible_vhosts(call.user):
+        found += await _of(vhost)
     return await listing(call, found, _source, _info)
 
 
 async def list_in_vhost(call: Call) -> object:
-    return await listing(call, _of(call.bridge.vhost(call.path["vhost"])), _source, _info)
+    return await listing(call, await _of(call.bridge.vhost(call.path["vhost"])), _source, _info)
 
 
 def _kind(call: Call) -> str:
@@ -69,7 +74,7 @@ async def _between(call: Call) -> list[Binding]:
     return found
 
 
-async def list_between(call: Call) -> Json:
+async def list_between(call: Call) -> Response:
     if call.path["source"] in ("", DEFAULT) and _kind(call) == "queue":
         queue = call.bridge.vhost(call.path["vhost"]).queues.get(call.path["destination"])
         return await plain_list(call.query, [] if queue is None else [default_binding(queue)])

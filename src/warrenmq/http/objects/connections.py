@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from urllib.parse import unquote
 
 from warrenmq.broker.channel.channel import Channel
@@ -13,7 +14,7 @@ from warrenmq.http.endpoint import ADMINISTRATOR as ADMINISTRATORS
 from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent
 from warrenmq.http.errors import not_authorised, not_found
 from warrenmq.http.figures.rates import ranges
-from warrenmq.http.listing import listing, with_columns
+from warrenmq.http.listing import listing, with_columns, with_list
 from warrenmq.http.models import ChannelInfo, ConnectionInfo, ConsumerInfo
 from warrenmq.http.pacer import Pacer
 from warrenmq.http.views import channel_info, channel_name, connection_info, consumer_info
@@ -117,10 +118,10 @@ async def get_channel(call: Call) -> object:
         if channel_name(channel) in wanted:
             shown = channel_info(call.bridge, channel, ranges(call.query))
             consumers = [one for one in channel.consumers.by_tag.values() if isinstance(one, Subscription)]
-            shown.consumer_details = [consumer_info(call.bridge, one) for one in consumers]
             shown.publishes = []
             shown.deliveries = []
-            return with_columns(call, shown)
+            told = map(partial(consumer_info, call.bridge), consumers)
+            return await with_list(call, shown, "consumer_details", told)
     raise not_found()
 
 

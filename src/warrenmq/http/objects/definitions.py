@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+from starlette.responses import Response
 
 from warrenmq.broker.definitions import importing
 from warrenmq.broker.definitions.definitions import SECTIONS, InvalidDefinitions, Reader
@@ -19,13 +20,13 @@ from warrenmq.http.endpoint import (
     SHORT,
     Call,
     Endpoint,
-    Json,
     NoContent,
     has_more_values,
 )
 from warrenmq.http.errors import bad_request
 from warrenmq.http.models import Definitions
 from warrenmq.http.pacer import Pacer
+from warrenmq.http.pieces import Pieces
 from warrenmq.http.protocol.multipart import file_of
 
 LARGEST = 32 << 20
@@ -36,28 +37,32 @@ CUT = 64 << 10  # octets of a long list that are taken apart in a step, beside t
 TOKENS = 200  # brackets and quotes looked at in a step
 
 
-async def export(call: Call) -> Json:
-    return await written_out(export_definitions(call.bridge.broker))
+async def export(call: Call) -> Response:
+    return (await written_out(export_definitions(call.bridge.broker))).json()
 
 
-async def export_one(call: Call) -> Json:
+async def export_one(call: Call) -> Response:
     vhost = call.bridge.broker.vhosts.get(call.path["vhost"])
     if vhost is None:
         raise bad_request("vhost_not_found")
-    return await written_out(export_vhost(call.bridge.broker, vhost))
+    return (await written_out(export_vhost(call.bridge.broker, vhost))).json()
 
 
-async def written_out(document: Export) -> Json:
+async def written_out(document: Export) -> Pieces:
     """Part by part, giving way between them: there may be a hundred thousand."""
     pacer = Pacer()
-    members = [encode(name) + b":" + encode(value) for name, value in document.entries.items()]
+    pieces = Pieces(encode(document.entries)[:-1])
     for section, parts in document.sections.items():
-        encoded: list[bytes] = []
+        pieces.add(b"," + encode(section) + b":[")
+        between = b""
         for part in parts:
-            encoded.append(encode(part))
+            pieces.add(between)
+            pieces.add(encode(part))
+            between = b","
             await pacer.breathe()
-        members.append(encode(section) + b":[" + b",".join(encoded) + b"]")
-    return Json(b"{" + b",".join(members) + b"}")
+        pieces.add(b"]")
+    pieces.add(b"}")
+    return pieces
 
 
 async def document(call: Call) -> dict[str, Any]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from starlette.responses import Response
+
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.vhost.vhost import VHost
-from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, Json, NoContent, put
+from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.fields import arguments_table, octets_of
 from warrenmq.http.figures.rates import ranges
+from warrenmq.http.in_order import by_key
 from warrenmq.http.listing import listing, plain_list, with_columns
 from warrenmq.http.models import BindingInfo, ExchangeInfo, Routed
 from warrenmq.http.names import check_length
@@ -39,21 +42,19 @@ def _name(exchange: Exchange) -> str:
     return exchange.name.name
 
 
-def _ordered(vhost: VHost) -> list[Exchange]:
-    return [vhost.exchanges[name] for name in sorted(vhost.exchanges)]
-
-
 async def list_exchanges(call: Call) -> object:
     bridge = call.bridge
     wanted = ranges(call.query)
-    found = [exchange for vhost in bridge.visible_vhosts(call.user) for exchange in _ordered(vhost)]
+    found: list[Exchange] = []
+    for vhost in bridge.visible_vhosts(call.user):
+        found += await by_key(vhost.exchanges)
     return await listing(call, found, _name, lambda one: exchange_info(bridge, one, wanted))
 
 
 async def list_in_vhost(call: Call) -> object:
     bridge = call.bridge
     wanted = ranges(call.query)
-    found = _ordered(bridge.vhost(call.path["vhost"]))
+    found = await by_key(bridge.vhost(call.path["vhost"]).exchanges)
     return await listing(call, found, _name, lambda one: exchange_info(bridge, one, wanted))
 
 
@@ -92,18 +93,17 @@ async def delete_exchange(call: Call) -> NoContent:
     return NoContent()
 
 
-async def bindings_from(call: Call) -> Json:
+async def bindings_from(call: Call) -> Response:
     """As source. The default exchange has one to every queue."""
     vhost, exchange = _if_any(call)
     if vhost is None or exchange is None:
         return await plain_list(call.query, [])
     if exchange.name.name == "":
-        queues = [vhost.queues[name] for name in sorted(vhost.queues)]
-        return await plain_list(call.query, map(default_binding, queues))
+        return await plain_list(call.query, map(default_binding, await by_key(vhost.queues)))
     return await plain_list(call.query, map(binding_info, [*exchange.bindings_out.values()]))
 
 
-async def bindings_to(call: Call) -> Json:
+async def bindings_to(call: Call) -> Response:
     _, exchange = _if_any(call)
     found = [] if exchange is None else [*exchange.bindings_in.values()]
     return await plain_list(call.query, map(binding_info, found))

@@ -36,7 +36,8 @@ async def ask(call: Call) -> Explanation:
     exchange = vhost.exchanges.get(exchange_name(call))
     if exchange is None:
         raise not_found()
-    if sum(len(one.bindings_out) for one in vhost.exchanges.values()) > MOST_BINDINGS:
+    bindings = sum(len(one.bindings_out) for one in vhost.exchanges.values())
+    if bindings > MOST_BINDINGS:
         raise bad_request(
             f"vhost '{vhost.name}' has more than {MOST_BINDINGS} bindings: ask `warren explain`, which holds nobody up"
         )
@@ -48,6 +49,8 @@ async def ask(call: Call) -> Explanation:
         except (TypeError, ValueError) as error:
             raise bad_request(f"headers: {error}") from None
     keys, _ = routing_keys_of(call.query.get("routing_key", ""), properties.headers)
+    if bindings * len(keys) > MOST_BINDINGS and len(keys) > 1:
+        raise bad_request(f"{bindings} bindings and {len(keys)} keys: ask `warren explain`, which holds nobody up")
     message = BasicMessage(exchange.name, keys, Content(encode_header(properties, 0), b""), 0, False)
     now = int(call.bridge.broker.services.clock.now_ms())
     step = explain(exchange, message, vhost.exchanges, vhost.queues, False, now)

@@ -10,6 +10,7 @@ from warrenmq.broker.definitions.importing import set_vhost_limits
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, VHOST_VISIBLE, Call, Endpoint, NoContent
 from warrenmq.http.errors import bad_request, not_found
+from warrenmq.http.in_order import by_key
 from warrenmq.http.models import UserLimits, VhostLimits
 from warrenmq.http.requests import Value
 from warrenmq.wire.erlang import json_term, list_of_pairs, text_term
@@ -60,7 +61,7 @@ async def delete_vhost_limit(call: Call) -> NoContent:
 
 
 async def list_user_limits(call: Call) -> Iterator[UserLimits]:
-    users = [user for _, user in sorted(call.bridge.access.users.items())]
+    users = await by_key(call.bridge.access.users)
     return (UserLimits(user.name, dict(user.limits)) for user in users if user.limits)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from warrenmq.http.endpoint import ADMINISTRATOR, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
+from warrenmq.http.in_order import by_key
 from warrenmq.http.models import PermissionInfo, TopicPermissionInfo
 from warrenmq.http.names import check_name
 from warrenmq.http.requests import PermissionDeclaration, TopicPermissionDeclaration
@@ -20,8 +21,7 @@ def _both_exist(call: Call) -> tuple[str, str]:
 
 
 async def list_permissions(call: Call) -> Iterator[dict[str, object]]:
-    found = call.bridge.access.permissions
-    return (one.to_dict() for one in [found[key] for key in sorted(found)])
+    return (one.to_dict() for one in await by_key(call.bridge.access.permissions))
 
 
 async def get_permissions(call: Call) -> dict[str, object]:
@@ -53,8 +53,7 @@ def _clear(call: Call, user: str, vhost: str) -> None:
 
 
 async def list_topic_permissions(call: Call) -> Iterator[dict[str, object]]:
-    found = call.bridge.access.topic_permissions
-    return (one.to_dict() for one in [found[key] for key in sorted(found)])
+    return (one.to_dict() for one in await by_key(call.bridge.access.topic_permissions))
 
 
 def _topic_permissions(call: Call) -> list[dict[str, object]]:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import base64
 import itertools
+from functools import partial
 from typing import Any
+
+from starlette.responses import Response
 
 from warrenmq.broker.channel.consumer import subscriptions
 from warrenmq.broker.queue.classic import leases_of
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.direct import Direct, Got
-from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, VHOST, Call, Endpoint, Json, NoContent, put, require
+from warrenmq.http.encoding import encode
+from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, VHOST, Call, Endpoint, NoContent, put, require
 from warrenmq.http.errors import ApiError, bad_request, not_authorised, not_found
 from warrenmq.http.fields import arguments_table
 from warrenmq.http.figures.ages import ages, held_since
 from warrenmq.http.figures.rates import ranges
-from warrenmq.http.listing import listing, plain_list, with_columns
+from warrenmq.http.in_order import by_key
+from warrenmq.http.listing import Array, listing, plain_list, with_list
 from warrenmq.http.models import BindingInfo, MessageInfo, QueueInfo
 from warrenmq.http.pacer import Pacer
 from warrenmq.http.requests import GetRequest, QueueDeclaration
@@ -55,17 +60,15 @@ def _name(queue: Queue) -> str:
     return queue.name.name
 
 
-def _ordered(vhost: VHost) -> list[Queue]:
-    return [vhost.queues[name] for name in sorted(vhost.queues)]
-
-
 async def list_queues(call: Call) -> object:
-    found = [queue for vhost in call.bridge.visible_vhosts(call.user) for queue in _ordered(vhost)]
+    found: list[Queue] = []
+    for vhost in call.bridge.visible_vhosts(call.user):
+        found += await by_key(vhost.queues)
     return await _listed(call, found)
 
 
 async def list_in_vhost(call: Call) -> object:
-    return await _listed(call, _ordered(call.bridge.vhost(call.path["vhost"])))
+    return await _listed(call, await by_key(call.bridge.vhost(call.path["vhost"]).queues))
 
 
 async def _listed(call: Call, found: list[Queue]) -> object:
@@ -86,10 +89,10 @@ async def get_queue(call: Call) -> object:
     _, queue = existing(call)
     shown = queue_info(call.bridge, queue, ranges(call.query))
     shown.ages = ages(call.bridge, queue, held, True)
-    shown.consumer_details = [consumer_info(call.bridge, one) for one in subscriptions(queue)]
     shown.incoming = []
     shown.deliveries = []
-    return with_columns(call, shown)
+    consumers = map(partial(consumer_info, call.bridge), subscriptions(queue))
+    return await with_list(call, shown, "consumer_details", consumers)
 
 
 async def put_queue(call: Call) -> object:
@@ -150,7 +153,7 @@ async def _set_paused(call: Call, paused: bool) -> NoContent:
     return NoContent()
 
 
-async def bindings(call: Call) -> Json:
+async def bindings(call: Call) -> Response:
     """Of a queue that is not there: none, as in RabbitMQ."""
     vhost = call.bridge.broker.vhosts.get(call.path["vhost"])
     queue = None if vhost is None else vhost.queues.get(call.path["name"])
@@ -160,7 +163,7 @@ async def bindings(call: Call) -> Json:
     return await plain_list(call.query, itertools.chain([default_binding(queue)], bound))
 
 
-async def get_messages(call: Call) -> list[MessageInfo]:
+async def get_messages(call: Call) -> Response:
     vhost = call.bridge.vhost_for_messages(call.path["vhost"])
     wanted = await call.body_in(vhost, GetRequest)
     if not isinstance(wanted.encoding, str) or wanted.encoding not in ("auto", "base64"):
@@ -178,7 +181,7 @@ async def get_messages(call: Call) -> list[MessageInfo]:
             raise bad_request(f"{error.code} {error.text}") from None
 
 
-async def _take(channel: Direct, vhost: VHost, queue: str, wanted: GetRequest) -> list[MessageInfo]:
+async def _take(channel: Direct, vhost: VHost, queue: str, wanted: GetRequest) -> Response:
     """Take up to ``count`` messages, then give back those that are to stay (ending the channel does that too).
 
     No more than ``SHOWN`` octets of bodies are shown. What does not fit stays in its queue: where that may happen,
@@ -186,11 +189,11 @@ async def _take(channel: Direct, vhost: VHost, queue: str, wanted: GetRequest) -
     """
     no_ack, requeue = ACK_MODES[wanted.ackmode]
     most = SHOWN if wanted.truncate is None else min(SHOWN, max(0, wanted.truncate))
-    shown: list[MessageInfo] = []
+    shown = Array()
     room = SHOWN
     last = 0  # of those that are to be settled
     pacer = Pacer()
-    while len(shown) != wanted.count:  # below zero there is no end but the queue's, as in RabbitMQ
+    while shown.count != wanted.count:  # below zero there is no end but the queue's, as in RabbitMQ
         found = vhost.queues.get(queue)
         at_once = no_ack and found is not None and found.ready_bytes <= room
         got = await channel.get(queue, at_once, most)
@@ -199,7 +202,7 @@ async def _take(channel: Direct, vhost: VHost, queue: str, wanted: GetRequest) -
         tag = got.method.int("delivery_tag")
         if len(got.body) > room or (len(got.body) < got.size and most == SHOWN):
             channel.send("basic.nack", delivery_tag=tag, requeue=True)
-            if not shown:
+            if not shown.count:
                 raise bad_request(
                     f"the message has {got.size} bytes, and no more than {SHOWN} are shown: give truncate, "
                     "or take it with an AMQP client"
@@ -208,13 +211,13 @@ async def _take(channel: Direct, vhost: VHost, queue: str, wanted: GetRequest) -
         if not at_once:
             last = tag
         room -= len(got.body)
-        shown.append(message_info(got, wanted))
+        shown.add(encode(message_info(got, wanted)))
         await pacer.breathe()
     if last and no_ack:
         channel.send("basic.ack", delivery_tag=last, multiple=True)
     elif last:
         channel.send("basic.nack", delivery_tag=last, multiple=True, requeue=requeue)
-    return shown
+    return shown.pieces().json()
 
 
 def message_info(got: Got, wanted: GetRequest) -> MessageInfo:

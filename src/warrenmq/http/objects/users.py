@@ -8,6 +8,7 @@ from warrenmq.broker.access import passwords
 from warrenmq.broker.access.access import User
 from warrenmq.http.endpoint import ADMINISTRATOR, LONG_LIST, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
+from warrenmq.http.in_order import by_key
 from warrenmq.http.listing import listing, with_columns
 from warrenmq.http.models import PermissionInfo, TopicPermissionInfo, UserInfo
 from warrenmq.http.objects.vhosts import asked_tags
@@ -31,13 +32,12 @@ def existing(call: Call) -> User:
 
 
 async def list_users(call: Call) -> object:
-    users = call.bridge.access.users
-    return await listing(call, [users[name] for name in sorted(users)], _name, user_info)
+    return await listing(call, await by_key(call.bridge.access.users), _name, user_info)
 
 
 async def without_permissions(call: Call) -> Iterator[UserInfo]:
     access = call.bridge.access
-    users = [access.users[name] for name in sorted(access.users)]
+    users = await by_key(access.users)
     return (user_info(user) for user in users if not access.has_permissions(user.name))
 
 
@@ -100,15 +100,15 @@ async def bulk_delete(call: Call) -> NoContent:
 async def permissions(call: Call) -> Iterator[dict[str, object]]:
     user = existing(call)
     found = call.bridge.access.permissions
-    keys = sorted([key for key in found if key[0] == user.name])
-    return (one.to_dict() for one in [found[key] for key in keys])
+    mine = {key: one for key, one in found.items() if key[0] == user.name}
+    return (one.to_dict() for one in await by_key(mine))
 
 
 async def topic_permissions(call: Call) -> Iterator[dict[str, object]]:
     user = existing(call)
     found = call.bridge.access.topic_permissions
-    keys = sorted([key for key in found if key[0] == user.name])
-    return (one.to_dict() for one in [found[key] for key in keys])
+    mine = {key: one for key, one in found.items() if key[0] == user.name}
+    return (one.to_dict() for one in await by_key(mine))
 
 
 ENDPOINTS = [

@@ -11,6 +11,7 @@ from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, Call, Endpoint, No
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.figures.rates import ranges
 from warrenmq.http.figures.stats import sums_of
+from warrenmq.http.in_order import by_key
 from warrenmq.http.listing import listing, with_columns
 from warrenmq.http.models import PermissionInfo, TopicPermissionInfo, VhostInfo
 from warrenmq.http.requests import VhostDeclaration
@@ -90,15 +91,15 @@ async def delete_vhost(call: Call) -> NoContent:
 async def permissions(call: Call) -> Iterator[dict[str, object]]:
     vhost = call.bridge.vhost(call.path["vhost"])
     found = call.bridge.access.permissions
-    keys = sorted([key for key in found if key[1] == vhost.name])
-    return (one.to_dict() for one in [found[key] for key in keys])
+    there = {key: one for key, one in found.items() if key[1] == vhost.name}
+    return (one.to_dict() for one in await by_key(there))
 
 
 async def topic_permissions(call: Call) -> Iterator[dict[str, object]]:
     vhost = call.bridge.vhost(call.path["vhost"])
     found = call.bridge.access.topic_permissions
-    keys = sorted([key for key in found if key[1] == vhost.name])
-    return (one.to_dict() for one in [found[key] for key in keys])
+    there = {key: one for key, one in found.items() if key[1] == vhost.name}
+    return (one.to_dict() for one in await by_key(there))
 
 
 async def start_vhost(call: Call) -> NoContent:
