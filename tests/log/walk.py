@@ -381,6 +381,8 @@ class Host:
 class Walk:
     """Three nodes, and what happens to them."""
 
+    host: type[Host] = Host
+
     def __init__(self, number: int, fault: str = "", size: int = 3) -> None:
         self.rng = random.Random(number)
         self.fault = fault
@@ -403,7 +405,7 @@ class Walk:
         self.passing = 100
         self.hosts: list[Host] = []
         for slot in range(size):
-            self.hosts.append(Host(self, slot))
+            self.hosts.append(self.host(self, slot))
         self.config = Config(0, NOBODY, frozenset(), 0, 1, 0, 1)
         for host in self.hosts:
             host.boot()
