@@ -132,3 +132,15 @@ def test_the_connections_of_a_user_are_closed_some_a_turn(api: Api, monkeypatch:
     assert sum(closed) == 5 and max(closed) == 1
     for client in clients:
         client.abort()
+
+
+def test_very_many_tags_are_refused_before_anybody_looks_at_each(api: Api) -> None:
+    for path in ("/users/tagged", "/vhosts/tagged"):
+        for tags in ("a," * 5000, ["a"] * 5000):
+            answer = api.ask("PUT", path, {"password": "x", "tags": tags})
+            assert answer.status_code == 400 and "at most 1000" in answer.json()["reason"]
+    document = {"users": [{"name": "tagged", "password_hash": "", "tags": "a," * 5000}]}
+    assert api.ask("POST", "/definitions", document).status_code == 400
+    api.put("/users/tagged", {"password": "x", "tags": ",".join(f"t{number}" for number in range(1000))})
+    assert len(api.get("/users/tagged")["tags"]) == 1000
+    assert api.ask("DELETE", "/users/tagged").status_code == 204

@@ -9,6 +9,7 @@ import pytest
 
 from tests.rules.test_pacing import give, one_turn
 from warrenmq.broker.dead_letter import FAR
+from warrenmq.broker.delay.delays import CRON
 from warrenmq.broker.services.pacing import LOOKS, LOOKS_AS_LETTERS, METHOD
 from warrenmq.broker.services.turn import EXPIRIES, WORK
 from warrenmq.testing.core import Core
@@ -141,3 +142,12 @@ def test_delayed_messages_that_are_due(core: Core, client: CoreClient) -> None:
         assert len(found) < 100
     most = EXPIRIES // (bindings >> LOOKS_AS_LETTERS) + 32
     assert max(after - before for before, after in zip(found, found[1:], strict=False)) <= most
+
+
+def test_messages_that_repeat_on_days_far_apart(core: Core, client: CoreClient) -> None:
+    arguments = from_python({"x-delayed-type": "fanout"})
+    client.call("exchange.declare", exchange="d", type="x-delayed-message", arguments=arguments)
+    seldom = Properties(headers=from_python({"x-delay-cron": "0 0 29 2 *"}))
+    delay = core.broker.delay
+    found = turns(core, client, message("d", "", seldom) * 100, lambda: int(delay.total()))
+    assert sum(found) == 100 and max(found) <= WORK // (2 * CRON) + 1

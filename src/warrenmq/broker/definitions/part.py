@@ -7,6 +7,7 @@ from typing import Final, final
 from warrenmq.wire.fields import Table, encode_table, from_python
 
 LONGEST_NAME: Final = 255
+MOST_TAGS: Final = 1000
 
 
 @final
@@ -95,12 +96,12 @@ def as_object(value: object) -> object:
 
 
 def tags_of(value: object) -> list[str] | None:
-    """Tags as a list or as a text with commas; None when the value is neither."""
+    """Tags as a list or as a text with commas; None when the value is neither, or they are very many."""
     if value is None:
         return []
-    if isinstance(value, str):
+    if isinstance(value, str) and value.count(",") < MOST_TAGS:
         return [tag.strip() for tag in value.split(",") if tag.strip()]
-    if isinstance(value, list) and all(isinstance(tag, str) for tag in value):
+    if isinstance(value, list) and len(value) <= MOST_TAGS and all(isinstance(tag, str) for tag in value):
         return [str(tag) for tag in value]
     return None
 

@@ -45,6 +45,7 @@ SCRATCH: Final = "delayed"  # where a durable exchange remembers the id of its s
 SLICE: Final = 256  # messages fired in a turn, at most
 GROUP: Final = 32  # messages read from the log at a time, at most
 SLICE_BYTES: Final = 4 << 20  # octets of the messages fired in a turn, about
+CRON: Final = 500  # microseconds: to find when an expression matches, many a day may be looked at
 AT_ONCE: Final = 8 << 20  # octets of a long one that are logged in a turn
 LONG_ONE: Final = 256 << 10  # what a long one counts for, whose body stays in the log
 
@@ -172,6 +173,8 @@ class Delays(Kept):
 
     def request(self, routed: Routed) -> Request:
         """What a publish that has to wait asks for."""
+        if "x-delay-cron" in routed.headers:
+            self._broker.pacing.works(CRON)
         return read(routed.headers, self._broker.turn.now)
 
     def finds(self, exchange: Exchange, id: str) -> bool:
@@ -203,7 +206,7 @@ class Delays(Kept):
         Whoever scheduled a message may replace or cancel it. Returns the exchanges where it would reach somebody
         else's: for those the user needs configure.
         """
-        request = read(routed.headers, self._broker.turn.now)
+        request = self.request(routed)
         name = request.cancel or request.name
         others: list[Resource] = []
         if not name:
@@ -235,7 +238,7 @@ class Delays(Kept):
             if vhost is None or vhost.exchanges.get(exchange.name.name) is not exchange:
                 continue  # deleted between publish and commit
             now = self._broker.turn.now
-            request = read_due(routed.headers, now) if sender is None else read(routed.headers, now)
+            request = read_due(routed.headers, now) if sender is None else self.request(routed)
             if request.cancel:
                 if self._cancel_by_name(exchange, request.cancel, message):
                     outcome = KEPT

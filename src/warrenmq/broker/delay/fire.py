@@ -37,6 +37,7 @@ from warrenmq.wire.replies import AmqpError
 if TYPE_CHECKING:
     from warrenmq.broker.services.services import Services
 
+REPEATED: Final = 16  # of the letters that a turn takes: to find when it is due again, many a day may be looked at
 UNROUTABLE: Final = "unroutable"
 REFUSED: Final = "rejected"
 
@@ -167,6 +168,7 @@ class Firing:
 
     def _repeat(self, schedule: Schedule, key: i64, message: Message, note: Note, headers: Table, due: i64) -> None:
         services = self._services
+        services.turn.expiries_left -= REPEATED
         try:
             request = read(headers, services.turn.now)
         except AmqpError as error:  # a time zone that is gone since

@@ -62,14 +62,15 @@ class Pacing(Timer):
 
     def copied(self, queues: i64) -> None:
         """A message goes to so many queues."""
-        self._does(queues >> COPIES)
+        self.works(queues >> COPIES)
 
     def looked(self, bindings: i64) -> None:
         """To find where a message goes, so many bindings were looked at."""
         self._turn.expiries_left -= bindings >> LOOKS_AS_LETTERS
-        self._does(bindings >> LOOKS)
+        self.works(bindings >> LOOKS)
 
-    def _does(self, work: i64) -> None:
+    def works(self, work: i64) -> None:
+        """So many microseconds, about, for whoever is heard."""
         self._turn.work_left -= work
         if self._turn.work_left <= 0 and self.hearing is not None:
             self.hold(self.hearing)

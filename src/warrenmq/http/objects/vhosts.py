@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warrenmq.broker import vhost_end
-from warrenmq.broker.definitions.part import tags_of
+from warrenmq.broker.definitions.part import MOST_TAGS, tags_of
 from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
@@ -41,7 +41,7 @@ async def get_vhost(call: Call) -> object:
 def asked_tags(value: object) -> list[str]:
     tags = tags_of(value)
     if tags is None:
-        raise bad_request("tags should be a list of strings or a comma-separated string")
+        raise bad_request(f"tags should be a list of at most {MOST_TAGS} strings or a comma-separated string")
     return tags
 
 
