@@ -720,10 +720,11 @@ def test_times_are_in_the_readers_zone(api: Api, channel: Any, browser: Any, coo
 
 
 def test_the_time_axis_is_zoomed_by_the_keyboard_and_back(api: Api, channel: Any, seen: Watched) -> None:
+    api.put("/exchanges/%2F/clock", {"type": "x-delayed-message", "arguments": {"x-delayed-type": "fanout"}})
     for id, hours in (("soon", 1), ("late", 1000)):
         headers = {"x-delay": hours * 3_600_000, "x-delay-id": id}
-        channel.basic_publish("later", "shipping", b"x", pika.BasicProperties(headers=headers))
-    seen.go("delayed")
+        channel.basic_publish("clock", "", b"x", pika.BasicProperties(headers=headers))
+    seen.go("delayed?exchange=clock")
     bars = seen.page.locator(".axis a")
     before = bars.count()
     bars.nth(before - 1).focus()
@@ -733,8 +734,7 @@ def test_the_time_axis_is_zoomed_by_the_keyboard_and_back(api: Api, channel: Any
     assert seen.page.locator("code:text-is('late')").count() == 1
     seen.click("all")
     seen.page.wait_for_selector("code:text-is('soon')")
-    for id in ("soon", "late"):
-        api.ask("DELETE", f"/delayed/%2F/{id}?exchange=later")
+    api.ask("DELETE", "/exchanges/%2F/clock")
 
 
 def test_the_topology_is_drawn_larger_and_smaller_and_as_it_fits(seen: Watched) -> None:
