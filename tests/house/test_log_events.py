@@ -71,7 +71,7 @@ def written() -> Iterator[tuple[str, set[str], str]]:
         here = str(path.relative_to(SOURCE))
         if here in WRITERS:
             continue
-        for holder, call in calls(ast.parse(path.read_text()), ""):
+        for holder, call in calls(ast.parse(path.read_text())):
             place = f"{here}:{call.lineno}"
             if hand := handed_on(call):
                 name, behind, levels = hand
@@ -85,12 +85,15 @@ def written() -> Iterator[tuple[str, set[str], str]]:
                 yield from ((text, of, place) for text in names)
 
 
-def calls(node: ast.AST, holder: str) -> Iterator[tuple[str, ast.Call]]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Call):
-            yield holder, child
-        inner = child.name if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else holder
-        yield from calls(child, inner)
+def calls(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
+    """Each call, with the function in which it stands."""
+    left: list[tuple[str, ast.AST]] = [("", tree)]
+    while left:
+        holder, node = left.pop()
+        if isinstance(node, ast.Call):
+            yield holder, node
+        inner = node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else holder
+        left += [(inner, child) for child in ast.iter_child_nodes(node)]
 
 
 def test_every_event_of_the_code_is_in_the_table_with_its_levels_and_nothing_else_is() -> None:

@@ -308,6 +308,7 @@ def test_any_other_key_is_named_once_with_the_reason_or_refused(pattern: str, tm
     key = re.sub(r"\*$", "any", pattern.replace("$num", "1")).replace("$", "")
     row = row_of(key)
     assert row is not None and row.pattern == pattern
+    empty = settings(tmp_path, "")
     for value in ("x", "true", "1"):
         found = read_or_refused(tmp_path, f"{key} = {value}\n")
         if isinstance(found, str):
@@ -315,4 +316,4 @@ def test_any_other_key_is_named_once_with_the_reason_or_refused(pattern: str, tm
             assert "only" in row.shown or "refused" in row.shown or row.shown == "`none` is the default"
         else:
             assert found.unused == {key: row.shown}
-            assert {name for name in TABLE if getattr(found, name) != getattr(settings(tmp_path, ""), name)} == set()
+            assert {name for name in TABLE if getattr(found, name) != getattr(empty, name)} == set()
