@@ -147,7 +147,7 @@ def publish(core: Core, body: str, persistent: bool, headers: dict[str, object])
 
 
 def schedule_of(core: Core) -> Schedule:
-    return core.broker.delay.open_schedule(core.broker.vhosts["/"].exchanges["d"])
+    return core.broker.delay.open_schedule(core.broker.vhosts["/"].exchanges["d"], None, 0)
 
 
 def fire(core: Core) -> None:

@@ -172,6 +172,23 @@ def test_a_dead_letter_that_only_memory_has_is_written_by_nobody_whoever_publish
     assert told(core).unlogged_by == [(2, 1), (0, 0)]
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_what_waits_in_a_delayed_exchange_in_memory_alone_has_its_channel_and_its_number(
+    client: CoreClient, named: bool
+) -> None:
+    """Also the first, before which the exchange had nothing to be told."""
+    core = client.core
+    assert isinstance(core, Core)
+    later = {"x-delayed-type": "direct"}
+    client.call("exchange.declare", exchange="later", type="x-delayed-message", durable=False, arguments=later)
+    core.policy("^later$", "exchanges", journal="all")
+    for number, channel in enumerate((2, 1, 2)):
+        name = {"x-delay-id": f"id-{number}"} if named else {}
+        headers = from_python({"x-delay": 1000, **name})
+        client.publish("later", "q", b"x", channel=channel, delivery_mode=1, headers=headers)
+    assert told(core).unlogged_by == [(2, 1), (1, 0), (2, 2)]
+
+
 def test_a_copy_that_only_memory_has_is_written_by_nobody_whoever_published_last(client: CoreClient) -> None:
     core = client.core
     assert isinstance(core, Core)

@@ -32,6 +32,7 @@ from warrenmq.broker.services.jobs import Job
 from warrenmq.broker.services.timers import Timer
 from warrenmq.log.causes import CANCELLED, MOVED, WITHDRAWN
 from warrenmq.log.damage import RecordDamaged
+from warrenmq.log.events import NOBODY
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
 from warrenmq.log.levels import OFF
@@ -272,7 +273,7 @@ class Delays(Kept):
             self._sender = sender.channel_name
             self._sender_name = sender.channel_name.encode()
             self._publisher_name = sender.username.encode("utf-8", "surrogateescape")
-        schedule = self.open_schedule(exchange)
+        schedule = self.open_schedule(exchange, sender, seq)
         note = encode(bits, seq, broker.turn.now, 0, self._publisher_name, b"", self._sender_name)
         key = schedule.store(message, note, 0, due, body)
         schedule.index.add(due, key)
@@ -311,7 +312,7 @@ class Delays(Kept):
             if sender.confirms:
                 bits |= CONFIRM
         note.bits = bits
-        schedule = self.open_schedule(exchange)
+        schedule = self.open_schedule(exchange, sender, seq)
         replaced = schedule.find(note.name) if note.name else None
         if replaced is not None:
             schedule.take(replaced[0], replaced[1])
@@ -353,15 +354,20 @@ class Delays(Kept):
         self._broker.pacing.looked(record.looks)
         return len(routed.queues) > 0
 
-    def open_schedule(self, exchange: Exchange) -> Schedule:
-        """The schedule of an exchange, a new one when nothing has waited there before."""
+    def open_schedule(self, exchange: Exchange, sender: Sender | None, seq: i64) -> Schedule:
+        """The schedule of an exchange, a new one when nothing has waited there before: then for a message from
+        ``sender``, under ``seq`` of its publishes."""
         schedule = self._schedules.get(exchange)
         if schedule is None:
             vhost = self._vhosts[exchange.name.virtual_host]
+            telling_all = vhost.journal.telling_all
             schedule = Schedule(self._broker, vhost, exchange, self._broker.ids.queue())
             self._schedules[exchange] = schedule
             if exchange.durable:
                 vhost.update_scratch(exchange, SCRATCH, int(schedule.id))
+            if telling_all == 0 and vhost.journal.telling_all > 0:  # when it was published nobody had it told
+                who = NOBODY if sender is None else sender.named
+                self._broker.log.unlogged.publishing(who, seq, NOBODY)
         return schedule
 
     def repeated(self, due: i64) -> None:
