@@ -87,6 +87,8 @@ def test_publishers_are_blocked_while_too_few_nodes_are_in_sync_and_clocks_that_
         doctor = warren("doctor", "--url", f"http://guest:guest@127.0.0.1:{leader.http_port}")
         assert doctor.returncode == 1 and f"cluster\t{why}" in doctor.stdout
         with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", leader.port)) as consumer:
+            assert consumer.channel().basic_get("numbers")[2] == b"1"
+        with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", leader.port)) as consumer:
             delivered = consumer.channel().consume("numbers", inactivity_timeout=60)
             assert next(delivered)[2] == b"1"  # who consumes goes on
         assert publisher.confirmed <= before + 1

@@ -46,7 +46,7 @@ def knows_all(cluster: Cluster, member: Member) -> None:
 
 
 def test_leadership_goes_where_the_operator_says_and_stays_there_while_takeovers_are_paused(tmp_path: Path) -> None:
-    with Cluster(tmp_path, 3) as cluster:
+    with Cluster(tmp_path, 3, cluster_ack_timeout=30) as cluster:
         publisher = Publisher(cluster)
         publisher.wait_for_more()
         leader = cluster.need_leader()
@@ -102,7 +102,7 @@ def test_leadership_goes_where_the_operator_says_and_stays_there_while_takeovers
 
 
 def test_a_removed_node_counts_no_longer_and_comes_back_only_when_it_is_added(tmp_path: Path) -> None:
-    with Cluster(tmp_path, 3, cluster_min_in_sync=2) as cluster:
+    with Cluster(tmp_path, 3, cluster_min_in_sync=2, cluster_ack_timeout=30) as cluster:
         publisher = Publisher(cluster)
         publisher.wait_for_more()
         leader = cluster.need_leader()
@@ -150,7 +150,7 @@ def test_a_removed_node_counts_no_longer_and_comes_back_only_when_it_is_added(tm
 
 
 def test_an_etcd_that_was_replaced_is_filled_again_from_what_the_nodes_know(tmp_path: Path) -> None:
-    with Cluster(tmp_path, 3) as cluster:
+    with Cluster(tmp_path, 3, cluster_ack_timeout=30) as cluster:
         publisher = Publisher(cluster)
         publisher.wait_for_more()
         leader = cluster.need_leader()

@@ -50,7 +50,7 @@ def warren(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 
 def test_all_nodes_tell_who_leads_and_only_the_leader_passes_the_check(tmp_path: Path) -> None:
     """Of three, before and after the leader dies; nobody but a leader answers the rest of the API."""
-    with Cluster(tmp_path, 3, cluster_min_in_sync=2) as cluster:
+    with Cluster(tmp_path, 3, cluster_min_in_sync=2, cluster_ack_timeout=30) as cluster:
         publisher = Publisher(cluster)
         publisher.wait_for_more()
         leader = cluster.need_leader()
@@ -111,6 +111,7 @@ def test_the_command_line_shows_it_from_any_node_and_its_exit_says_whether_all_i
         assert ["leader", leader.name] in rows and ["in sync", "2 of 2, at least 2 wanted"] in rows
         table = {row[0]: row[1:] for row in rows[rows.index([""]) + 1 :]}
         assert table[leader.name][:3] == ["leader", "yes", "yes"]
+        assert {row[-1] for name, row in table.items() if name != "NODE"} == {warrenmq.__version__}
         assert table[follower.name][:5] == ["follower", "yes", "yes", "0 B", "0"]  # the leader was asked
         same = warren("cluster", "status", "--json", "--url", f"http://127.0.0.1:{leader.http_port}")
         assert same.returncode == 0 and json.loads(same.stdout)["in_sync"] == ["n1", "n2"]

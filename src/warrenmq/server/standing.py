@@ -33,6 +33,7 @@ class NodeStanding:
     position: int | None = None  # how far it has everything on its disk
     lag_bytes: int | None = None  # what it lacks of the leader's log
     lag_batches: int | None = None
+    version: str = ""  # of the Warren that runs there
     clock_skew: float | None = None  # seconds by which its clock is ahead of the leader's, as far as that is certain
 
 

@@ -147,12 +147,17 @@ class Answers(Gated, Committed):
     # -- what the log says ---------------------------------------------------------------------------------------
 
     def release(self, synced: i64) -> bool:
-        """The log synced up to here: send what waited. Says whether nothing is held any more."""
+        """Clients may be told of the log up to here: send what waited. Says whether nothing is held any more.
+
+        A message goes out, as a delivery does, when it is marked as delivered on all nodes that count, be they enough
+        for a promise or not: who consumes goes on while publishers wait.
+        """
         if self._over():
             return True
         held = self._held
+        committed = self._services.log.committed
         n: i64 = 0
-        while n < len(held) and held[n].batch <= synced:
+        while n < len(held) and held[n].batch <= (committed if held[n].message is not None else synced):
             self._send(held[n])
             n += 1
         return self._sent(n)

@@ -23,7 +23,7 @@ group = typer.Typer(help="Several nodes with one log: how they stand, and who le
 Name = Annotated[str, typer.Argument(help="Name of the node, as `status` shows it.", show_default=False)]
 
 TAKES = 30.0  # seconds in which a transfer is over
-HEADS = ("NODE", "ROLE", "IN SYNC", "ALIVE", "LAG", "BATCHES", "NODES AT", "AMQP", "HTTP")
+HEADS = ("NODE", "ROLE", "IN SYNC", "ALIVE", "LAG", "BATCHES", "NODES AT", "AMQP", "HTTP", "VERSION")
 
 
 def register(app: typer.Typer) -> None:
@@ -168,4 +168,5 @@ def row(found: dict[str, Any], one: dict[str, Any]) -> tuple[Any, ...]:
         one["address"],
         " ".join(one["amqp"]),
         one["url"],
+        one.get("version", ""),
     )

@@ -42,6 +42,10 @@ class Members:
     def name_of(self, node: int) -> str:
         return str(self._known.get(node, {}).get("name", shown(node)))
 
+    def version_of(self, node: int) -> str:
+        """What it runs; empty where it has not said."""
+        return str(self._known.get(node, {}).get("version", ""))
+
     def place_of(self, node: int) -> Place | None:
         """Where other nodes reach it."""
         places = self._places([self._known.get(node, {}).get("address")])

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+import warrenmq
 from warrenmq.cluster import etcd, wire
 from warrenmq.cluster.config import Config
 from warrenmq.cluster.effects import (
@@ -544,6 +545,7 @@ class NodeHost(Host, Owner, Cluster):
         return json.dumps(
             {
                 "boot": self.boot,
+                "version": warrenmq.__version__,
                 "name": self.name,
                 "address": list(self.address),
                 "amqp": amqp,

@@ -112,6 +112,7 @@ def _node(host: Host, leading: Leading | None, config: Config | None, number: in
         position=position,
         lag_bytes=octets,
         lag_batches=batches,
+        version=host.members.version_of(number),
         clock_skew=leading.skews.get(number) if leading is not None else None,
     )
 

@@ -85,4 +85,5 @@ def _node(one: NodeStanding) -> dict[str, Any]:
         "lag_bytes": one.lag_bytes,
         "lag_batches": one.lag_batches,
         "clock_skew": one.clock_skew,
+        "version": one.version,
     }
