@@ -67,6 +67,7 @@ def play_one_queue(messages: int) -> None:
             "is_place": pa.repeat(1, messages),
             "body_size": pa.repeat(SIZE, messages),
             "expiration": pa.nulls(messages, pa.string()),
+            "priority": pa.nulls(messages, pa.int32()),
             "taken": none,
         }
     )

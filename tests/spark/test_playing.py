@@ -63,6 +63,8 @@ def arguments(chance: random.Random, queues: list[str]) -> dict[str, Any]:
         found["x-overflow"] = chance.choice(["reject-publish", "reject-publish-dlx"])
     if chance.random() < 0.5:
         found["x-message-ttl"] = chance.choice([0, chance.randint(1, 9_000), 100_000_000])
+    if chance.random() < 0.3:
+        found["x-max-priority"] = chance.randint(1, 3)
     if chance.random() < 0.8:
         found["x-dead-letter-exchange"] = chance.choice(["", "", "x0", "x1", "x2", "nowhere"])
         if chance.random() < 0.6:
@@ -102,7 +104,8 @@ def truth(folder: Path, definitions: dict[str, Any], seed: int, count: int, cons
             exchange = chance.choice(["x0", "x1", "x2", ""])
             key = chance.choice(names) if exchange == "" else chance.choice(["a", "b", "c"])
             size, expiration = chance.randint(0, 12), chance.choice([None, None, "0", str(chance.randint(1, 9000))])
-            client.publish(exchange, key, b"x" * size, message_id=f"m{number}", expiration=expiration, delivery_mode=2)
+            given = {"expiration": expiration, "priority": chance.choice([None, 0, 1, 2, 5]), "delivery_mode": 2}
+            client.publish(exchange, key, b"x" * size, message_id=f"m{number}", **given)
             draw = chance.random(), chance.choice(names), chance.random()
             if consume and draw[0] < 0.4:
                 core.advance(1)

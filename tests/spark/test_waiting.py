@@ -20,6 +20,8 @@ REASONS = {"expired": EXPIRED, "maxlen": DROPPED}
 
 def arguments(chance: random.Random) -> dict[str, Any]:
     found: dict[str, Any] = {"x-queue-type": chance.choice(["classic", "quorum"])}
+    if found["x-queue-type"] == "classic" and chance.random() < 0.4:
+        found["x-max-priority"] = chance.randint(1, 3)
     if chance.random() < 0.6:
         found["x-max-length"] = chance.randint(0, 6)
     if chance.random() < 0.3:
@@ -50,11 +52,12 @@ def live(folder: Path, given: dict[str, Any], chance: random.Random, count: int)
                     messages[int(got.properties.message_id or "")][3] = core.clock.now_ms()
             size = chance.randint(0, 12)
             ttl = chance.choice([None, None, None, 0, 4, 30])
+            priority = chance.choice([0, 0, 1, 2, 5])
             client.take()
             expiration = None if ttl is None else str(ttl)
-            client.publish("", "q", b"x" * size, message_id=str(number), expiration=expiration)
+            client.publish("", "q", b"x" * size, message_id=str(number), expiration=expiration, priority=priority)
             (answer,) = client.names()
-            messages.append([core.clock.now_ms(), size, ttl, None])
+            messages.append([core.clock.now_ms(), size, ttl, None, priority])
             truth.append(REFUSED if answer == "basic.nack" else THERE)
         core.advance(7)
         while (got := client.call("basic.get", queue="graves", no_ack=True)).name == "basic.get-ok":
@@ -105,8 +108,8 @@ def test_policies_and_operator_policies_bound_queues_as_in_the_broker() -> None:
             ],
         }
     )
-    assert found.bounds == {("/", "a"): Bounds(3, 5), ("v", "b"): Bounds(5, drop_head=False)}
-    assert found.untold == {("/", "s"), ("/", "p")}
+    bounds = {("/", "a"): Bounds(3, 5), ("v", "b"): Bounds(5, drop_head=False), ("/", "p"): Bounds(max_priority=3)}
+    assert found.bounds == bounds and found.untold == {("/", "s")}
 
 
 def test_a_queue_that_refused_before_is_looked_at_where_another_may_refuse_now() -> None:

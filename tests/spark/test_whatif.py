@@ -51,6 +51,7 @@ class Sent:
     size: int
     expiration: str | None
     at: int  # ms
+    priority: int | None
 
 
 def town(chance: random.Random, vhost: str, wandering: bool = False) -> dict[str, Any]:
@@ -156,7 +157,8 @@ def traffic(
         key = chance.choice(["q0", "q1", "nobody"]) if exchange == "" else chance.choice(KEYS)
         own = str(chance.randint(1, 9000))
         expiration = chance.choice([None, None, None, "0", *((own, own) if wandering else ("4", "30")), "x"])
-        sent.append(Sent(number, vhost, exchange, key, chance.randint(0, 12), expiration, at))
+        priority = chance.choice([None, 0, 1, 2, 5])
+        sent.append(Sent(number, vhost, exchange, key, chance.randint(0, 12), expiration, at, priority))
     return sent
 
 
@@ -189,6 +191,7 @@ def truth_of(folder: Path, definitions: dict[str, Any], sent: list[Sent]) -> Tru
                 channel=number,
                 message_id=str(each.number),
                 expiration=each.expiration,
+                priority=each.priority,
                 delivery_mode=2,
             )
             answers = client.take()
@@ -243,11 +246,11 @@ def compare(spark: SparkSession, folder: Path, seed: int, towns: int, count: int
             each.size,
             each.expiration,
         )
-        + (each.at,)
+        + (each.priority, each.at)
         for each in sent
     ]
     ddl = "number bigint, message string, vhost string, user string, exchange string, routing_key string"
-    df = spark.createDataFrame(rows, f"{ddl}, body_size bigint, expiration string, ms bigint")
+    df = spark.createDataFrame(rows, f"{ddl}, body_size bigint, expiration string, priority int, ms bigint")
     df = df.selectExpr("* except (ms)", "timestamp_millis(ms) as published_at").repartition(2)
     found = whatif(spark, df, *documents)
     told = {(int(row.message), row.queue, row.before, row.after) for row in found.changes.collect()}

@@ -73,7 +73,7 @@ def supposed(definitions: dict[str, Any], vhost: str, sent: list[Sent]) -> Truth
         for queue in verdict.queues:
             comers.setdefault(queue, []).append(each)
     for queue, some in comers.items():
-        rows = [(each.at, each.size, ttl_of(each.expiration), None) for each in some]
+        rows = [(each.at, each.size, ttl_of(each.expiration), None, each.priority or 0) for each in some]
         for each, fate in zip(some, fates(bounds[vhost, queue], rows, START), strict=True):
             if fate == REFUSED:
                 found[each.number, None] = "nacked"
@@ -83,7 +83,7 @@ def supposed(definitions: dict[str, Any], vhost: str, sent: list[Sent]) -> Truth
 
 
 def told(publishing: Channel, each: Sent) -> str:
-    properties = Properties(message_id=str(each.number), expiration=each.expiration)
+    properties = Properties(message_id=str(each.number), expiration=each.expiration, priority=each.priority)
     try:
         publishing.basic_publish(each.exchange, each.routing_key, b"x" * each.size, properties, mandatory=True)
         while True:

@@ -81,7 +81,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
     if found["more"]:
         lines.append(f"  … and {found['more']:,} more: --limit")
     for one in found["not_looked_into"]:
-        lines.append(f"not looked into: queue '{one['queue']}' in vhost '{one['vhost']}' is a stream or has priorities")
+        lines.append(f"not looked into: queue '{one['queue']}' in vhost '{one['vhost']}' is a stream")
     if not found["whole"]:
         lines.append("there were more messages than are looked at: these are the newest")
     lines += [f"{name} of the journal cannot be read" for name in found["unreadable"]]

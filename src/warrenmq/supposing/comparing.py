@@ -116,8 +116,10 @@ class Side:
             if one.vhost not in playing:
                 letter_ways = LetterWays(one.vhost, self.path.router.vhosts[one.vhost], self.queues.bounds)
                 playing[one.vhost] = Playing(letter_ways, waits[one.vhost])
-            ttl = ttl_of(one.properties.expiration)
-            playing[one.vhost].comes(Arrival(one.message, at, some, one.size, ttl, one.content, one.stays, was_there))
+            ttl, priority = ttl_of(one.properties.expiration), one.properties.priority or 0
+            playing[one.vhost].comes(
+                Arrival(one.message, at, some, one.size, ttl, priority, one.content, one.stays, was_there)
+            )
         for each in playing.values():
             each.until(until)
             self.fates |= each.fates

@@ -40,6 +40,7 @@ class Arrival:
     queues: Sequence[str]
     size: int
     ttl: int | None  # its own
+    priority: int
     content: Callable[[], Message]  # asked for its letters alone
     stays: Mapping[str, Sequence[Stay]] = field(default_factory=dict)
     recorded: Sequence[str] = ()  # its queues when it was recorded: there it stays where no stay is told
@@ -127,7 +128,7 @@ class Playing:
             self.fates[copy.arrival.message, queue] = THERE
             number = len(self._copies[queue])
             self._copies[queue].append(copy)
-            self._queues[queue].enters(at, copy.size, ttl, stay.left)
+            self._queues[queue].enters(at, copy.size, ttl, stay.left, copy.arrival.priority)
             if stay.given_back is not None:
                 self._ties += 1
                 heapq.heappush(self._later, (max(at, stay.given_back), self._ties, queue, number, stay.why))

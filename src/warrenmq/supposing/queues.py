@@ -32,6 +32,7 @@ class Bounds:
     letters_to: str | None = None  # the dead-letter exchange
     letters_key: str | None = None  # and the key; None: those that a message has
     refused_too: bool = False  # what is refused is dead-lettered all the same
+    max_priority: int = 0  # what has a higher priority goes first, up to this one
     ways: str = ""  # what the letters find there (``letters``)
 
     @property
@@ -50,10 +51,10 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Queues:
-    """The queues of a document: their bounds, and those whose order is another than that of publishing."""
+    """The queues of a document: their bounds, and those in which nothing leaves for whoever takes it."""
 
     bounds: dict[Place, Bounds]
-    untold: frozenset[Place]  # streams and priority queues: who waits longest does not go first
+    untold: frozenset[Place]  # streams
 
 
 @dataclass(frozen=True)
@@ -123,9 +124,10 @@ def queues_of(definitions: Mapping[str, Any]) -> Queues:
         kind = arguments.get("x-queue-type")
         type = str(kind.value) if kind is not None else str(queue.get("type", "classic"))
         found = settings(arguments, policies.effective(vhost, QUEUE, name, type)[2])
-        if type == STREAM or "x-max-priority" in arguments:
+        if type == STREAM:
             untold.add((vhost, name))
             continue
+        priorities = arguments.get("x-max-priority")
         bounds[vhost, name] = Bounds(
             int(found.ttl),
             int(found.max_length),
@@ -134,6 +136,7 @@ def queues_of(definitions: Mapping[str, Any]) -> Queues:
             found.dead_letter_exchange,
             found.dead_letter_routing_key if found.dead_letter_exchange is not None else None,
             found.overflow == REJECT_PUBLISH_DLX and found.dead_letter_exchange is not None,
+            int(priorities.value) if priorities is not None and isinstance(priorities.value, int) else 0,
         )
     return Queues(bounds, frozenset(untold))
 

@@ -26,6 +26,7 @@ from warrenmq.wire.fields import Table
 
 NAMES = ["vhost", "queue", "message", "was_fate", "fate", "was_nacked", "nacked"]
 FATES = "vhost string, queue string, message string, was_fate string, fate string, was_nacked boolean, nacked boolean"
+OWN = ("expiration", "priority")  # a message's, for every queue
 #: what is asked of a message in a queue that may give letters to others, else null
 LETTERS = ("exchange", "routing_key", "headers", "header_types", "message_id", "correlation_id")
 Documents = tuple[Plan, dict[Place, Bounds]]
@@ -94,9 +95,8 @@ def _told(columns: Sequence[Any]) -> pa.Table:
 def _there(rows: pa.Table, name: str, bounds: Bounds, wait: int | None, until: int) -> list[str]:
     """The fates of those rows that come to the queue; the others are not there. What was never in a queue is taken from
     it as others were: half of them had waited so long or less."""
-    there, recorded, times, sizes, expirations, taken = (
-        rows.column(column).to_pylist() for column in (name, "was_place", "at", "body_size", "expiration", "taken")
-    )
+    named = (name, "was_place", "at", "body_size", "expiration", "priority", "taken")
+    there, recorded, times, sizes, expirations, priorities, taken = (rows.column(each).to_pylist() for each in named)
     come = [row for row, place in enumerate(there) if place]
     left = [
         times[row] + wait if taken[row] is None and not recorded[row] and wait is not None else taken[row]
@@ -104,7 +104,10 @@ def _there(rows: pa.Table, name: str, bounds: Bounds, wait: int | None, until: i
     ]
     told = fates(
         bounds,
-        [(times[row], sizes[row] or 0, ttl_of(expirations[row]), out) for row, out in zip(come, left, strict=True)],
+        [
+            (times[row], sizes[row] or 0, ttl_of(expirations[row]), out, priorities[row] or 0)
+            for row, out in zip(come, left, strict=True)
+        ],
         until,
     )
     found = [ABSENT] * rows.num_rows
@@ -136,8 +139,8 @@ def _arrival(row: dict[str, Any], queues: list[str], recorded: list[str]) -> Arr
     for stay in row["stays"] or ():
         one = Stay(_ms(stay["entered"]), _ms(stay["left"]), _ms(stay["given_back"]), stay["why"] or REJECTED)
         stays.setdefault(stay["queue"], []).append(one)
-    at, size = row["at"], row["body_size"] or 0
-    return Arrival(row["message"], at, queues, size, ttl_of(row["expiration"]), _Content(row), stays, recorded)
+    at, size, ttl, priority = row["at"], row["body_size"] or 0, ttl_of(row["expiration"]), row["priority"] or 0
+    return Arrival(row["message"], at, queues, size, ttl, priority, _Content(row), stays, recorded)
 
 
 class _Content:

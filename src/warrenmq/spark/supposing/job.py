@@ -15,7 +15,7 @@ from warrenmq.spark.following import following
 from warrenmq.spark.routing import load_definitions, route
 from warrenmq.spark.routing.definitions import Plan
 from warrenmq.spark.supposing import traffic as recorded
-from warrenmq.spark.supposing.fates import FATES, LETTERS, queue_fates
+from warrenmq.spark.supposing.fates import FATES, LETTERS, OWN, queue_fates
 from warrenmq.supposing.letters import linked_queues, with_ways
 from warrenmq.supposing.outcomes import (
     ABSENT,
@@ -154,7 +154,7 @@ def _fates(
     own = [F.when(F.col("linked").isNotNull(), F.col(name)).alias(name) for name in ("stays", *LETTERS)]
     joined = places.join(F.broadcast(chosen), ["vhost", "queue"]).select(
         *("vhost", "linked", F.when(F.col("linked").isNull(), F.col("queue")).alias("alone")),
-        *("queue", "message", "number", "at", "was_place", "is_place", "body_size", "expiration", "taken"),
+        *("queue", "message", "number", "at", "was_place", "is_place", "body_size", *OWN, "taken"),
         *own,
     )
     waits = {one.place: one.wait for one in looked}
@@ -181,11 +181,11 @@ def _places(both: DataFrame, letters: bool) -> DataFrame:
     if letters:
         names = F.array_union(names, F.coalesce(F.transform("stays", lambda stay: stay["queue"]), F.array()))
     own = [F.col(name) if name in both.columns else F.lit(None).alias(name) for name in LETTERS]
-    kept = "message number vhost body_size expiration at was_queues queues stays".split()
-    places = both.select(*kept, *own, F.explode(names).alias("queue"))
+    kept = "message number vhost body_size at was_queues queues stays".split()
+    places = both.select(*kept, *OWN, *own, F.explode(names).alias("queue"))
     first = F.get(F.filter("stays", lambda stay: stay["queue"] == F.col("queue")), 0)
     found: DataFrame = places.select(
-        *("message", "number", "vhost", "queue", "body_size", "expiration", "at", "stays", *LETTERS),
+        *("message", "number", "vhost", "queue", "body_size", "at", "stays", *OWN, *LETTERS),
         F.array_position("was_queues", F.col("queue")).alias("was_place"),
         F.array_position("queues", F.col("queue")).alias("is_place"),
         F.floor(first["left"] / 1000).alias("taken"),

@@ -24,5 +24,5 @@ def text(found: Supposed) -> str:
     if len(rows) > MOST:
         lines.append("  … and more, in the table summary")
     for vhost, queue in found.untold:
-        lines.append(f"not looked into: queue '{queue}' in vhost '{vhost}' is a stream or has priorities")
+        lines.append(f"not looked into: queue '{queue}' in vhost '{vhost}' is a stream")
     return "\n".join(lines)

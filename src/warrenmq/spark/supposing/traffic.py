@@ -121,6 +121,7 @@ def table(df: DataFrame) -> DataFrame:
         "vhost": F.lit("/"),
         "body_size": size.cast("bigint"),
         "expiration": F.lit(None).cast("string"),
+        "priority": F.lit(None).cast("int"),
     }
     for name, column in more.items():
         if name not in have:
