@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from bench.planted import plant
+from typer.testing import CliRunner
 
 from tests.spark.jobs_anywhere import PLANTED
 from tests.spark.support import channel, reading
@@ -16,7 +17,8 @@ from tests.support.brokers import RunningBroker
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 import warrenmq.spark.following as following
-from warrenmq.spark import audit, replay, whatif
+from warrenmq.cli.main import build_app
+from warrenmq.spark import audit, lake, replay, whatif
 from warrenmq.spark.replaying import Target
 
 if TYPE_CHECKING:
@@ -71,10 +73,18 @@ def test_every_job_over_a_journal_tells_how_far_it_is(
     spark: SparkSession, warren: RunningBroker, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(following, "INTERVAL", 0.001)
+    rows: dict[str, int] = {}  # of which is said how many there are
+    usual = following.line
+
+    def line(word: str, count: int, share: float, seconds: float) -> str:
+        rows[word] = count
+        return usual(word, count, share, seconds)
+
+    monkeypatch.setattr(following, "line", line)
     plant(tmp_path / "journal", 100, 50, 1)
     journal = str(tmp_path / "journal")
     told: list[str] = []
-    audit(spark, journal, str(tmp_path / "audit"), only=(), progress=told.append).close()
+    audit(spark, journal, str(tmp_path / "audit"), progress=told.append).close()
     whatif(spark, journal, PLANTED, PLANTED, progress=told.append).close()
     with channel(warren) as declaring:
         declaring.queue_declare(name)
@@ -82,9 +92,15 @@ def test_every_job_over_a_journal_tells_how_far_it_is(
     target = Target("", name, at_least_once=True)
     out = str(tmp_path / "again")
     replay(spark, str(tmp_path / "lake"), reading(warren), out, target=target, progress=told.append)
-    words = {one.partition(" [")[0] for one in told if " [" in one}
+    html = str(tmp_path / "page.html")
+    page = CliRunner().invoke(build_app("pipeline"), ["pipeline", "report", str(tmp_path / "audit"), "--html", html])
+    assert page.exit_code == 0, page.output
+    lake(spark, journal, str(tmp_path / "laked"), progress=told.append)
+    words = {one.partition(" [")[0] for one in [*told, *page.stderr.splitlines()] if " [" in one}
     assert words == {
         *("reading", "making the tables"),
         *("routing", "comparing"),
         *("choosing", "step 1 of 1"),
+        *("gathering", "taking"),
     }
+    assert rows.keys() == words and all(rows.values()), rows

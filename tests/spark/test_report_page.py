@@ -124,6 +124,12 @@ def test_the_sums_close() -> None:
         assert int(total.replace(",", "")) == sum(parts) and len(parts) == 4
 
 
+def test_only_all_of_them_are_a_hundred_per_cent() -> None:
+    for waiting, share in ((1, "99.9%"), (0, "100.0%")):
+        shown = page(facts(outcomes={"acked": 1_000_000, "waiting": waiting}))
+        assert f"<b>{share}</b>consumed" in shown
+
+
 def test_what_is_missing_stands_first_and_messages_are_linked() -> None:
     hole = {"because": "file missing", "says": "log aa: segment 3"}
     wrong = [

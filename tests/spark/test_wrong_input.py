@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -138,6 +140,17 @@ def changed(folder: Path, name: str, change: Callable[[Path], object]) -> None:
 def later(path: Path) -> None:
     table = pq.read_table(path)
     pq.write_table(table.replace_schema_metadata({"warren.journal": "99"}), path)
+
+
+def test_it_is_one_line_where_spark_is_started_for_it_too(spark: SparkSession, tmp_path: Path) -> None:
+    """Nothing of Spark's log is said; what the JVM itself says before is not ours."""
+    arguments = ["audit", str(tmp_path / "none"), "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [sys.executable, "-m", "warrenmq", "pipeline", *arguments], capture_output=True, text=True, check=False
+    )
+    said = [line for line in done.stderr.splitlines() if not line.startswith("WARNING: Using incubator modules")]
+    assert said == ["starting Spark …", f"warren pipeline: there is no {tmp_path / 'none'}"]
+    assert (done.returncode, done.stdout) == (2, "")
 
 
 @pytest.mark.parametrize("case", WRONG)

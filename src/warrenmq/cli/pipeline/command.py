@@ -248,7 +248,7 @@ def report(
         from warrenmq.spark.reporting.sheets import write_sheets
 
         tables = tables_in(spark, audit)
-        with following(spark, "reading", 0, tell):
+        with following(spark, "gathering", tables["places"].count() + tables["records"].count(), tell):
             facts = gather(tables)
         Path(html).write_text(page(facts, title, broker), encoding="utf-8")
         tell(f"the page is {html}")

@@ -87,8 +87,10 @@ def job_session(
         if check is not None:
             check()
         settings = dict(_pair(text, "--conf") for text in conf or [])
-        from warrenmq.spark.sessions import running_session, session, silence
+        from warrenmq.spark.sessions import CONNECT, running_session, session, silence, silent
 
+        if not (master or "").startswith(CONNECT):
+            settings = silent() | settings
         running = running_session()
         if running is None:
             tell("starting Spark …")

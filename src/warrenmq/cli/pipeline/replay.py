@@ -18,7 +18,6 @@ from warrenmq.cli.pipeline.job import (
     check_write,
     job_session,
     tell,
-    ticking,
 )
 
 if TYPE_CHECKING:
@@ -73,14 +72,16 @@ def replay(
         check_write({**options, "exchange": ""})
 
     with job_session(master, conf, check) as spark:
+        from warrenmq.spark.following import following
         from warrenmq.spark.replaying import Target, preview
         from warrenmq.spark.replaying import replay as job
+        from warrenmq.spark.replaying.job import extent
         from warrenmq.spark.replaying.text import text, text_of_plan
 
         choice = chosen()
         target = Target(to, to_key, pace, keep_ids, at_least_once)
         if not yes:
-            with ticking("reading"):
+            with following(spark, "reading", extent(spark, source), tell):
                 rows = preview(spark, source, options, choice=choice, target=target, from_queue=from_queue)
                 show(as_json, of_plan(rows) if as_json else None, "" if as_json else text_of_plan(rows))
             tell("nothing was sent: --yes sends it")

@@ -112,7 +112,9 @@ def audit(
     wanted = {
         name: table for name, table in in_words(window, redeliveries).items() if name in chosen or name in IN_WORDS
     }
-    with following(spark, "making the tables", 0, tell, steps=len(wanted) + 1) as progressing:
+    told_of = rows if state is None else state.manifest.rows()
+    every = sum(told_of.get(file.name, 0) for file in files)
+    with following(spark, "making the tables", every, tell, steps=len(wanted) + 1) as progressing:
         for name, table in wanted.items():
             frames[name] = made.keep(name, table.make(*(frames[of] for of in table.of)))
             progressing.step()

@@ -43,6 +43,10 @@ class Manifest:
     def read(self) -> list[File]:
         return [File(*one[:5]) for one in self.files]
 
+    def rows(self) -> dict[str, int]:
+        """How many rows each file had, by its name."""
+        return {File(*one[:5]).name: one[5] for one in self.files}
+
     def spans(self) -> dict[tuple[str, int], list[tuple[int, int, int]]]:
         """What was read, by log and segment: from, to, how many rows."""
         found: dict[tuple[str, int], list[tuple[int, int, int]]] = {}

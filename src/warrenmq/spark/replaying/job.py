@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from warrenmq.spark.acting import settle
-from warrenmq.spark.auditing.listing import JournalError
-from warrenmq.spark.auditing.reading import find
+from warrenmq.spark.auditing.listing import JournalError, counted
+from warrenmq.spark.auditing.reading import check, counts, find
 from warrenmq.spark.chunk import CONFIRMED, INVALID
 from warrenmq.spark.deduplicated import now_ms
 from warrenmq.spark.following import following
@@ -107,7 +107,7 @@ def replay(
     folder = Folder(spark, out)
     plan = folder.replay(asked)
     if plan is None:
-        with following(spark, "choosing", 0, tell):
+        with following(spark, "choosing", extent(spark, source), tell):
             plan = _plan(spark, folder, source, options, choice, target, from_queue, step, asked)
         tell(f"{plan.rows:,} messages in {plan.steps} steps, as replay {plan.key}")
     done = folder.done()
@@ -186,6 +186,19 @@ def one_source(source: str | Sequence[str] | None, from_queue: str | None) -> No
     """A folder or a queue: either."""
     if (source is None) == (from_queue is None):
         raise InputError("say what is replayed: the folder of a journal or of a lake, or a queue; one of them")
+
+
+def extent(spark: SparkSession, source: str | Sequence[str] | None) -> int:
+    """How many rows are looked at: of journals events, of a lake messages; of a queue nobody knows yet."""
+    paths = [source] if isinstance(source, str) else list(source or [])
+    if not paths:
+        return 0
+    try:
+        files = find(spark, paths)
+    except JournalError:
+        return spark.read.parquet(*paths).count()
+    check(spark, files)
+    return sum(counts(spark, counted(files)).values())
 
 
 def _chosen(

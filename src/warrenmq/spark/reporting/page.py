@@ -132,7 +132,7 @@ def _tiles(facts: Facts) -> str:
     tiles = (
         (number(published), "publishes"),
         (number(inside), "entries in queues"),
-        (f"{consumed / inside:.1%}" if inside else "–", "consumed"),
+        (f"{1000 * consumed // inside / 10:.1f}%" if inside else "–", "consumed"),  # 100 % are all of them
         (number(waiting), "waiting or held"),
         (number(facts.missing), "missing"),
     )
