@@ -104,7 +104,8 @@ def truth(folder: Path, definitions: dict[str, Any], seed: int, count: int, cons
             exchange = chance.choice(["x0", "x1", "x2", ""])
             key = chance.choice(names) if exchange == "" else chance.choice(["a", "b", "c"])
             size, expiration = chance.randint(0, 12), chance.choice([None, None, "0", str(chance.randint(1, 9000))])
-            given = {"expiration": expiration, "priority": chance.choice([None, 0, 1, 2, 5]), "delivery_mode": 2}
+            given: dict[str, Any] = {"expiration": expiration, "delivery_mode": 2}
+            given["priority"] = chance.choice([None, 0, 1, 2, 5])
             client.publish(exchange, key, b"x" * size, message_id=f"m{number}", **given)
             draw = chance.random(), chance.choice(names), chance.random()
             if consume and draw[0] < 0.4:

@@ -287,6 +287,51 @@ def test_rows_whose_file_went_while_they_were_read_come_from_the_one_that_has_th
     assert sum(len(piece) for piece in pieces) + len(first) == told
 
 
+class JoiningMeanwhile(folders.Journals):
+    """Whenever it is said, the journal joins its files between a listing and a look at them."""
+
+    def __init__(self, journal: Growing) -> None:
+        super().__init__([str(journal.folder)])
+        self.journal = journal
+        self.joins = 0
+
+    def listing(self) -> folders.Listing:
+        found = super().listing()
+        if self.joins:
+            self.joins -= 1
+            self.journal.join(2)
+        return found
+
+
+def test_files_that_are_joined_between_a_listing_and_a_look_at_them_are_listed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A running watch does not end because of it."""
+    monkeypatch.setattr(folders, "PAUSE", 0.0)
+    journal = Growing(tmp_path / "journal")
+    rows = story(9)
+    for at in range(0, 30, 5):
+        journal.tell(rows[at : at + 5])
+    reading = Reading([str(journal.folder)], SECOND, SECOND, SECOND, SECOND, latest=False)
+    reader = WatchedReader(reading, lambda: 0.0)
+    found = reader._journals = JoiningMeanwhile(journal)
+    found.joins = 1
+    end = reader.latestOffset(reader.initialOffset())
+    assert end["logs"][f"{LOG:016x}"][:2] == [1, 30] and not found.joins
+    found.joins = 1
+    reader.prepareForTriggerAvailableNow()
+    assert reader.latestOffset(reader.initialOffset()) == end and not found.joins
+    journal.seal()
+    journal.tell(rows[:5])
+    journal.tell(rows[:5])
+    later = WatchedReader(reading, lambda: 0.0)
+    found = later._journals = JoiningMeanwhile(journal)
+    found.joins = 1
+    whole = {"logs": {f"{LOG:016x}": [2, 10, 0]}}
+    assert [one.last for one in later.partitions({"logs": {}, "initial": True}, whole) if one.segment] == [30, 10]  # type: ignore[attr-defined]
+    assert later.latestOffset(end)["logs"][f"{LOG:016x}"][:2] == [2, 10]
+
+
 def test_rows_that_retention_took_are_told_as_missed(tmp_path: Path) -> None:
     journal = Growing(tmp_path / "journal")
     reading = Reading([str(journal.folder)], SECOND, SECOND, SECOND, SECOND, latest=False)

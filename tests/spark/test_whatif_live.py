@@ -84,15 +84,18 @@ def supposed(definitions: dict[str, Any], vhost: str, sent: list[Sent]) -> Truth
 
 def told(publishing: Channel, each: Sent) -> str:
     properties = Properties(message_id=str(each.number), expiration=each.expiration, priority=each.priority)
+    returned = False
     try:
         publishing.basic_publish(each.exchange, each.routing_key, b"x" * each.size, properties, mandatory=True)
-        while True:
+        while True:  # what is returned is confirmed too, in the same piece of what is read or in a later one
             publishing.connection.read(60)
-            events = publishing.take_events()
-            if any(isinstance(event, Returned) for event in events):
-                return "unroutable"
-            if events:
-                return "nacked" if isinstance(events[-1], Nacked) else "routed"
+            for event in publishing.take_events():
+                if isinstance(event, Returned):
+                    returned = True
+                elif returned:
+                    return "unroutable"
+                else:
+                    return "nacked" if isinstance(event, Nacked) else "routed"
             publishing.check()
     except ChannelClosed as closed:
         return f"refused {closed.code}"

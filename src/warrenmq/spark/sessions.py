@@ -11,7 +11,6 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -71,12 +70,6 @@ def session(
         spark.sparkContext.setLogLevel("ERROR")
     register(spark)
     return spark
-
-
-def silent() -> dict[str, str]:
-    """Settings under which Spark says nothing while it starts, either."""
-    file = Path(__file__).with_name("log4j2.properties").as_uri()
-    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={file}"}
 
 
 def silence(spark: SparkSession) -> None:

@@ -16,6 +16,7 @@ import typer
 
 from warrenmq.cli._command import Url
 from warrenmq.cli._groups import Group
+from warrenmq.cli.pipeline.aside import set_aside
 from warrenmq.cli.pipeline.broker import broker_options
 
 if TYPE_CHECKING:
@@ -87,14 +88,12 @@ def job_session(
         if check is not None:
             check()
         settings = dict(_pair(text, "--conf") for text in conf or [])
-        from warrenmq.spark.sessions import CONNECT, running_session, session, silence, silent
+        from warrenmq.spark.sessions import running_session, silence
 
-        if not (master or "").startswith(CONNECT):
-            settings = silent() | settings
         running = running_session()
         if running is None:
             tell("starting Spark …")
-        spark = running or session(master, "warren pipeline", settings)
+        spark = running or _started(master, settings)
         if running is None:
             silence(spark)  # what goes wrong is told in one line below, not by Spark's log before it
         try:
@@ -107,6 +106,20 @@ def job_session(
     except Exception as error:
         tell(f"warren pipeline: {one_line(error)}")
         raise typer.Exit(2) from None
+
+
+def _started(master: str | None, settings: dict[str, str]) -> SparkSession:
+    """A session of which nothing but our own words is on the terminal."""
+    from warrenmq.spark.requirements import RequirementMissing
+    from warrenmq.spark.sessions import session
+
+    with set_aside() as aside:
+        try:
+            return session(master, "warren pipeline", settings)
+        except RequirementMissing as missing:
+            failed = missing
+    why = aside.why()
+    raise RequirementMissing(f"{failed} {why}" if why else str(failed))
 
 
 @contextmanager

@@ -9,10 +9,10 @@ here: which rows were read (``source``), what is in them (``rows``).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from warrenmq.journal.files import REMOVED
 from warrenmq.spark.auditing.listing import File, JournalError, counted, named
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 TRIES = 50  # listings until two are the same, and readings of what is just being joined
 PAUSE = 0.1  # seconds between them
+Listing = dict[str, dict[int, list[File]]]  # by log and segment
+T = TypeVar("T")
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -47,7 +49,7 @@ class Journals:
         self.tries = tries
         self._footers: dict[str, Footer] = {}
 
-    def listing(self) -> dict[str, dict[int, list[File]]]:
+    def listing(self) -> Listing:
         """By log and segment, the files to be read: what two listings in a row agree on, as a file may be missed that
         appears while one is made."""
         uris = self._uris()
@@ -55,11 +57,24 @@ class Journals:
             before, uris = uris, self._uris()
             if uris == before:
                 break
-        logs: dict[str, dict[int, list[File]]] = {}
+        logs: Listing = {}
         for file in counted(named(uris)):
             if file.segment != REMOVED:
                 logs.setdefault(file.log, {}).setdefault(file.segment, []).append(file)
         return logs
+
+    def asked(self, question: Callable[[Listing], T]) -> T:
+        """What the files say that are listed. Those that vanish before they are looked at have been joined: then it is
+        asked anew."""
+        tries = 0
+        while True:
+            try:
+                return question(self.listing())
+            except FileNotFoundError:
+                tries += 1
+                if tries == self.tries:
+                    raise
+                time.sleep(PAUSE)
 
     def _uris(self) -> list[str]:
         return sorted(uri for path in self.paths for uri in _uris(path))
@@ -132,10 +147,16 @@ def _uris(path: str) -> Iterator[str]:
 
 
 def _footer(file: File) -> Footer:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with _opened(file) as opened:
-        found = pq.ParquetFile(opened).metadata
+    try:
+        with _opened(file) as opened:
+            found = pq.ParquetFile(opened).metadata
+    except FileNotFoundError:
+        raise  # joined meanwhile
+    except (OSError, pa.ArrowException) as error:
+        raise JournalError(f"{file.name} cannot be read: {str(error).splitlines()[0]}") from None
     check_footer(file.name, found)
     at = next((n for n in range(found.num_columns) if found.schema.column(n).name == "time"), None)
     last = 0

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from warrenmq.spark.auditing.listing import JournalError
 from warrenmq.spark.jobs.ingest import follow
 from warrenmq.spark.options import OptionError, parse
 from warrenmq.spark.routing.definitions import InputError
@@ -104,7 +105,7 @@ def start(
     """As a query that runs until it is stopped, or has come to the end of what is there."""
     rules = rules or Rules()
     folders = [paths] if isinstance(paths, str) else list(paths)
-    _check(folders, rules, send)
+    _check(folders, rules, send, once)
     place = checkpoint or f"{out.rstrip('/')}/_checkpoint"
     tick = max(SECOND, min(rules.confirm, rules.ack, rules.never, rules.window) // 4)
     rest = rules.longest() + 2 * tick
@@ -130,11 +131,13 @@ def table(spark: SparkSession, out: str) -> DataFrame:
         return spark.createDataFrame([], SCHEMA)
 
 
-def _check(folders: Sequence[str], rules: Rules, send: Mapping[str, str] | None) -> None:
-    Journals(folders).listing()  # a folder that is not there is told here
+def _check(folders: Sequence[str], rules: Rules, send: Mapping[str, str] | None, once: bool) -> None:
+    none = [folder for folder in folders if not Journals([folder]).listing()]  # one that is not there is told here
     for name, value in asdict(rules).items():
         if not value > 0:
             raise InputError(f"'{name}' is {value}; expected more than 0")
+    if none and once:  # else it is waited for
+        raise JournalError(f"{none[0]} has no journal: no file there is named journal-LOG-SEGMENT-FROM-TO.parquet")
     if send is None:
         return
     for name in send:

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from warrenmq.spark.auditing.listing import File
 from warrenmq.spark.compat import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
-from warrenmq.spark.watching.folders import Journals, NotThere
+from warrenmq.spark.watching.folders import Journals, Listing, NotThere
 from warrenmq.spark.watching.rows import COLUMNS, DDL, clock_row, missed_row, rows_of
 
 if TYPE_CHECKING:
@@ -103,14 +103,16 @@ class WatchedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = self._ends(self.journals.listing())
+        self._target = self.journals.asked(self._ends)
 
     def latestOffset(
         self,
         start: dict[str, Any] | None = None,
         limit: ReadLimit | None = None,  # noqa: ARG002  (Spark's)
     ) -> dict[str, Any]:
-        listing = self.journals.listing()
+        return self.journals.asked(lambda listing: self._latest(listing, start))
+
+    def _latest(self, listing: Listing, start: dict[str, Any] | None) -> dict[str, Any]:
         ends = self._target if self._target is not None else self._ends(listing)
         at: dict[str, Place] = start["logs"] if start is not None else {}
         more: dict[str, Any] = {}
@@ -124,7 +126,9 @@ class WatchedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"logs": reached, **more}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        listing = self.journals.listing()
+        return self.journals.asked(lambda listing: self._parts(listing, start, end))
+
+    def _parts(self, listing: Listing, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         begin = end.get("from", start["logs"]) if start.get("initial") else start["logs"]
         found: list[InputPartition] = []
         for log, (segment, rows, until) in sorted(end["logs"].items()):
@@ -163,7 +167,7 @@ class WatchedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing: the journal keeps its files as long as it wants."""
 
-    def _ends(self, listing: dict[str, dict[int, list[File]]]) -> dict[str, Place]:
+    def _ends(self, listing: Listing) -> dict[str, Place]:
         return {log: self._end(segments) for log, segments in listing.items()}
 
     def _end(self, segments: dict[int, list[File]]) -> Place:
