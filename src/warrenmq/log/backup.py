@@ -47,6 +47,10 @@ class Backup:
         return total
 
 
+class Taken(LogError):
+    """A target that somebody else has filled meanwhile: with another backup, say."""
+
+
 def contents(segments: dict[int, Segment], manifest: Manifest, committed: tuple[int, int]) -> Backup:
     """The files of a log, each as far as it is committed: to this offset of this segment."""
     found: list[BackupFile] = []
@@ -106,11 +110,11 @@ def copy(source: str, target: str, files: Files, backup: Backup) -> list[int]:
     """Copy everything and sync it; the manifest comes last and makes the copy whole. Then the copy is read and checked.
 
     Returns the addresses of damaged messages, which are damaged in the copy too. OSError or LogError: remove the
-    target; where more than bodies does not check, a copy is no backup.
+    target; where more than bodies does not check, a copy is no backup. Taken: what is there is somebody else's.
     """
     files.make_folder(target)
     if files.names(target):
-        raise LogError(f"{target} is not empty: a backup goes to a folder of its own")
+        raise Taken(f"{target} is not empty: a backup goes to a folder of its own")
     for one in backup.files:
         copy_file(f"{source}/{one.name}", f"{target}/{one.name}", files, one.length)
     files.sync_folder(target)

@@ -24,7 +24,7 @@ from warrenmq.cli._status import NO
 from warrenmq.cli.log.events import EventRows, Wanted, line
 from warrenmq.cli.log.inspected import inspected
 from warrenmq.journal.names import queue_of
-from warrenmq.log.backup import contents, copy, inside, refusal
+from warrenmq.log.backup import Taken, contents, copy, inside, refusal
 from warrenmq.log.damage import named
 from warrenmq.log.examine import Facts, examine, has_marker, records
 from warrenmq.log.files import Files
@@ -319,6 +319,8 @@ def backup(
         try:
             with shown(lambda: copied(target)):
                 damaged = copy(str(folder), str(target), files, contents(found.segments, found.manifest, end))
+        except Taken:
+            raise
         except (OSError, LogError):
             shutil.rmtree(target, ignore_errors=True)
             raise
