@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from warrenmq.log.causes import NACKED
 from warrenmq.log.confirmed import Confirmed
-from warrenmq.log.event_reader import Witness
+from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.history import tell_all
 from warrenmq.log.record import decode_message
 from warrenmq.log.settings import LogSettings
@@ -37,6 +38,7 @@ class Confirms(Witness):
         self.emptied: set[int] = set()  # nobody held it any more when the disk took it
         self.published: dict[str, tuple[int, int, int]] = {}  # time, channel, number
         self.acked: dict[str, tuple[int, int, int]] = {}
+        self.nacked: list[tuple[int, int, str, str]] = []  # channel, number, message_id, why
 
     def named(self, who: int, text: bytes) -> None:
         self.names[who] = json.loads(text)
@@ -59,6 +61,11 @@ class Confirms(Witness):
         self.ids[address] = id
         if who:
             self.published[id] = (int(time), int(self.names[who]["channel"]), int(number))
+
+    def fate(self, time: int, fate: Fate) -> None:
+        if fate.what == NACKED and fate.address:
+            channel = int(self.names[fate.who]["channel"])
+            self.nacked.append((channel, int(fate.number), self.ids.get(fate.address, ""), fate.text.decode()))
 
     def confirmed(self, time: int, who: int, address: int, count: int, number: int) -> None:
         for n in range(count):
@@ -158,7 +165,31 @@ def test_what_the_disk_did_not_take_is_nacked_and_not_confirmed(core: Core, clie
     core.retry()
     client.publish("", "q", b"x", channel=2, message_id="later")
     core.commit()
-    assert told(core).acked.keys() == {"later"}
+    found = told(core)
+    assert found.acked.keys() == {"later"}
+    assert found.nacked == [(2, 1, "", "the disk could not take it")], "of what nobody held there is nothing but an end"
+
+
+def test_what_was_nacked_though_a_consumer_has_it_says_why(core: Core, client: CoreClient) -> None:
+    disk = core.files
+    assert isinstance(disk, FaultyDisk)
+    client.send("basic.consume", 1, queue="q", no_ack=False)
+    disk.fail("sync")
+    client.publish("", "q", b"x", channel=2, message_id="seen")
+    core.commit()
+    disk.repair()
+    core.retry()
+    found = told(core)
+    assert found.nacked == [(2, 1, "seen", "the disk could not take it")] and not found.acked
+
+
+def test_what_was_nacked_because_a_queue_failed_says_so(core: Core, client: CoreClient) -> None:
+    client.publish("", "q", b"x", channel=2, message_id="lost")
+    core.broker.fail_queue(core.queue("q"))
+    core.turn()
+    core.commit()
+    found = told(core)
+    assert [one[3] for one in found.nacked] == ["a queue failed before it was safe"] and not found.acked
 
 
 def test_what_was_nacked_is_not_kept_for_a_confirm_to_come(core: Core, client: CoreClient) -> None:

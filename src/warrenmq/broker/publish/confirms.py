@@ -57,6 +57,7 @@ class Confirms:
         self._run_last: i64 = 0
         self._acked: list[int] = []  # the others: none without a run
         self._nacked: list[int] = []
+        self._late: Final[dict[int, str]] = {}  # why, of those that had been taken
 
     def select(self, who: Named, last: i64) -> None:
         """Each publish behind this one is confirmed."""
@@ -67,6 +68,7 @@ class Confirms:
     def end(self) -> None:
         """Nobody is told anything any more."""
         self.waiting = []
+        self._late.clear()
         self._who.unconfirmed = None
 
     def owed(self) -> bool:
@@ -93,7 +95,13 @@ class Confirms:
             self._acked.append(seq)
 
     def nack(self, seq: i64) -> None:
+        """The journal was told why, when it was published."""
         self._nacked.append(seq)
+
+    def nack_late(self, seq: i64, why: str) -> None:
+        """It was taken, and is not safe after all."""
+        self._nacked.append(seq)
+        self._late[seq] = why
 
     def wait(self, seq: i64, batch: i64, queues: list[Queue], refused: bool, since: i64) -> None:
         waiting = self.waiting
@@ -173,7 +181,7 @@ class Confirms:
         if first:
             self._journal.acked(self._who, first, last)
         for number in nacked:
-            self._journal.nacked(self._who, number)
+            self._journal.nacked(self._who, number, self._late.pop(number, ""))
 
     def _write_set(self, w: BytesWriter, channel: i64, method: i64, numbers: list[int], cutoff: i64) -> None:
         below: i64 = 0

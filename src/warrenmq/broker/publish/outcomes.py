@@ -8,7 +8,7 @@ Invariants: a return precedes the ack or nack of the same message; every sequenc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
@@ -36,6 +36,9 @@ from warrenmq.wire.replies import NO_ROUTE as NO_ROUTE_CODE
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
     from warrenmq.broker.vhost.vhost import VHost
+
+DISK_FAILED: Final = "the disk could not take it"
+QUEUE_FAILED: Final = "a queue failed before it was safe"
 
 
 def deliver(
@@ -287,7 +290,7 @@ def synced(publishing: Publishing, batch: i64) -> None:
                 publishing.mandatory.forget(seq)
             if publishing.sender.confirms and seq > confirms.offset:
                 if waiting.refused:
-                    confirms.nack(seq)
+                    confirms.nack_late(seq, QUEUE_FAILED)
                 else:
                     confirms.ack(seq)
             seq += 1
@@ -315,7 +318,7 @@ def queue_lost(publishing: Publishing, queue: Queue, deleted: bool) -> None:
                 confirms.wait(seq, waiting.batch, rest, refused, waiting.since)
             elif publishing.sender.confirms and seq > confirms.offset:
                 if refused:
-                    confirms.nack(seq)
+                    confirms.nack_late(seq, QUEUE_FAILED)
                 else:
                     confirms.ack(seq)
             seq += 1
@@ -336,7 +339,7 @@ def batch_failed(publishing: Publishing, batch: i64, taken: dict[int, int]) -> N
             if message is not None and taken.get(message.address, 0) >= queues:
                 give_back(publishing, message, seq)
             if publishing.sender.confirms and seq > confirms.offset:
-                confirms.nack(seq)
+                confirms.nack_late(seq, DISK_FAILED)
             seq += 1
     if confirms.owed():
         publishing.teller.owes()

@@ -90,6 +90,7 @@ class Warm(Core):
         self.queues: dict[int, Rows] = {}
         for queue, index in found.recovered.queues.items():
             self.queues[queue] = rows_of(index)
+        self.last_time: i64 = found.last_time  # of day, of the newest batch (µs)
         self.epoch_taken: i64 = -1  # of the last batch that was taken in
         self.unclaimed: set[int] = set()  # parts of bodies whose message has not come
         self.maintenance: Final = Maintenance(self, Outage(self), found)
@@ -109,6 +110,7 @@ class Warm(Core):
             self.forget_unclaimed()
             self.epoch_taken = sealed.epoch
         self.batch = sealed.number
+        self.last_time = max(self.last_time, sealed.time)
         self._records(segment, sealed)
         self._changes(sealed.changes)
         segment.end = sealed.at + sealed.size()
@@ -300,6 +302,7 @@ class Warm(Core):
         found.last_segment = tail.segment
         found.last_part = tail.part
         found.last_end = tail.end
+        found.last_time = self.last_time
         recovered = found.recovered
         for queue, rows in self.queues.items():
             index = rows.index()
