@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ SWITCHES = (
     *("--disable-background-networking", "--disable-sync"),
 )
 PATIENCE = 60_000  # ms; no test is about how fast the machine is
+CHANGED = "ERR_NETWORK_CHANGED"  # Chromium drops what it asks for when the machine gets another network interface
 PICTURES = Path(os.environ.get("WARREN_TEST_PICTURES", ".make/console"))  # of every view, kept by the run
 
 
@@ -45,6 +47,7 @@ class Watched:
         self.errors: list[str] = []
         self.elsewhere: list[str] = []
         self.dialogs: list[str] = []
+        self.changes = 0  # of the machine's network, by tests beside this one
         page.set_default_timeout(PATIENCE)
         page.on("console", self._said)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
@@ -52,7 +55,9 @@ class Watched:
         page.on("dialog", self._opened)
 
     def _said(self, message: Any) -> None:
-        if message.type in ("error", "warning"):
+        if CHANGED in message.text:
+            self.changes += 1
+        elif message.type in ("error", "warning"):
             self.errors.append(message.text)
 
     def _asked(self, request: Any) -> None:
@@ -68,15 +73,33 @@ class Watched:
 
     def go(self, place: str) -> None:
         """To a place of the console, and wait until its figures are there."""
-        self.page.goto(f"{self.url}/#/{place}")
-        self.page.wait_for_selector("main h1, main h2")
+        self._come(f"{self.url}/#/{place}", "main h1, main h2")
         self.page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
 
     def log_in(self, user: str = "guest", password: str = "guest") -> None:
-        self.page.goto(self.url)
+        self._come(self.url, "#username")
         self.page.fill("#username", user)
         self.page.fill("#password", password)
         self.page.click("button:has-text('Log in')")
+
+    def _come(self, url: str, sight: str) -> None:
+        """To an address where this is seen; again, where another network kept it from coming."""
+        until = time.monotonic() + PATIENCE / 1000
+        while True:
+            before = self.changes
+            try:
+                self.page.goto(url)
+            except Exception as error:
+                if CHANGED not in str(error):
+                    raise
+            while not (there := self.page.locator(sight).count() > 0) and self.changes == before:
+                if time.monotonic() > until:
+                    break
+                self.page.wait_for_timeout(20)
+            if there or time.monotonic() > until:
+                break
+            self.page.goto("about:blank")  # or only what is behind the # would be another
+        self.page.wait_for_selector(sight)
 
     def click(self, text: str) -> None:
         self.page.click(f"main button:text-is('{text}')")

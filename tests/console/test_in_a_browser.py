@@ -628,6 +628,20 @@ def test_a_form_keeps_what_is_typed_into_it_while_its_page_comes(browser: Any, a
     context.close()
 
 
+def test_a_page_that_could_not_be_loaded_says_so_and_comes_when_the_broker_answers(
+    browser: Any, api: Api, cookies: Any
+) -> None:
+    context = browser.new_context(storage_state=cookies)
+    seen = Watched(context.new_page(), api.broker.http_url)
+    seen.go("overview")
+    seen.page.route("**/pages/ledger.js", lambda route: route.abort())
+    seen.page.click("aside a:text-is('Ledger')")
+    seen.sees("This page comes when it does")
+    seen.page.unroute("**/pages/ledger.js")
+    seen.sees("Everything adds up.")
+    context.close()
+
+
 def test_a_policy_leads_to_the_question_what_would_be_without_it(api: Api, seen: Watched) -> None:
     api.put("/policies/%2F/asked", {"pattern": "^none$", "definition": {"max-length": 10}, "apply-to": "queues"})
     seen.go("policies")

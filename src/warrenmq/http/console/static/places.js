@@ -53,7 +53,12 @@ function Shown({ route }) {
   const Page = loaded.get(id);
   useEffect(() => {
     setProblem(null);
-    if (!loaded.has(id)) places.get(id)?.load().then(module => { loaded.set(id, module.Page); again(n => n + 1); }, () => setProblem(new Error("The broker does not answer: this page could not be loaded. Reload when it is back.")));
+    /** @type {any} */
+    let timer = null;
+    const later = () => { setProblem(new Error("The broker does not answer. This page comes when it does.")); timer = setTimeout(load, 2000); };
+    const load = () => places.get(id)?.load().then(module => { loaded.set(id, module.Page); again(n => n + 1); }, later);
+    if (!loaded.has(id)) load();
+    return () => clearTimeout(timer);
   }, [id]);
   return Page ? html`<${Page} key=${id} route=${route} />` : problem ? html`<${Trouble} problem=${problem} />` : html`<p class="soft" aria-busy="true">…</p>`;
 }
