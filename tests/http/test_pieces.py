@@ -8,16 +8,30 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import msgspec
 import pytest
 
 from warrenmq.http.endpoint import Json
 from warrenmq.http.in_order import RUN, by_key, in_order
-from warrenmq.http.listing import Array, plain_list
+from warrenmq.http.listing import Array, plain_list, with_rows
 from warrenmq.http.pacer import SLICE_ITEMS
 from warrenmq.http.pieces import PIECE, SHORT, InPieces, Pieces, paced
 from warrenmq.server.watchdog import Watchdog
 
 pytestmark = pytest.mark.pure
+
+
+class Row(msgspec.Struct):
+    """One of very many."""
+
+    text: str
+
+
+class Page(msgspec.Struct):
+    """An answer with many of them."""
+
+    rows: list[Row]
+    next: str | None
 
 
 def alongside(work: Callable[[Callable[[], None]], Coroutine[Any, Any, Any]]) -> tuple[Any, list[int]]:
@@ -174,3 +188,17 @@ def test_what_goes_while_a_table_is_put_in_order_is_not_in_it() -> None:
         return await ordering
 
     assert asyncio.run(both()) == [0, *range(2, 3 * RUN)]
+
+
+def test_rows_of_an_object_that_are_long_are_encoded_one_by_one() -> None:
+    shown = Page([Row(str(number) * 50_000) for number in range(60)], "there")
+
+    async def work(each: Callable[[], None]) -> list[dict[str, Any]]:
+        return await sent(await with_rows(shown, "rows"), each)
+
+    messages, _ = alongside(work)
+    bodies = [message.get("body", b"") for message in messages[1:]]
+    assert msgspec.json.decode(b"".join(bodies), type=Page) == shown
+    assert len(bodies) > 10
+    few = asyncio.run(with_rows(Page([], None), "rows"))
+    assert few.body == b'{"next":null,"rows":[]}'

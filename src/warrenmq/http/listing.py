@@ -104,6 +104,18 @@ async def with_list(call: Call, shown: msgspec.Struct, name: str, rows: Iterable
     head = _encoded(shown, columns)
     if columns and [name] not in columns:
         return Json(head)
+    return await _followed_by(head, name, rows)
+
+
+async def with_rows(shown: msgspec.Struct, name: str) -> Response:
+    """An object of whose rows each may be long: they are encoded one by one."""
+    members = {field.encode_name: getattr(shown, field.name) for field in msgspec.structs.fields(shown)}
+    rows = members.pop(name)
+    return await _followed_by(encode(members), name, rows)
+
+
+async def _followed_by(head: bytes, name: str, rows: Iterable[Any]) -> Response:
+    """An encoded object with a list as one more member."""
     array = Array(head[:-1] + (b"," if len(head) > 2 else b"") + encode(name) + b":[")
     pacer = Pacer()
     for row in rows:

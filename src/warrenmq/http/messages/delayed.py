@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
+from starlette.responses import Response
 
 from warrenmq.broker.delay import browse
 from warrenmq.broker.delay.note import CONFIRM, MANDATORY, PERSISTENT, REPEATS, note_of
@@ -24,6 +25,7 @@ from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.records import Content
 from warrenmq.http.endpoint import VHOST, Call, Endpoint, NoContent
 from warrenmq.http.errors import ApiError, bad_request, not_authorised
+from warrenmq.http.listing import with_rows
 from warrenmq.http.pacer import Pacer
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import LogError
@@ -125,7 +127,7 @@ class Cancelled(Struct):
 # -- looking
 
 
-async def list_delayed(call: Call) -> DelayedPage:
+async def list_delayed(call: Call) -> Response:
     sources = _sources(call)
     limit = _number(call.query, "limit", DEFAULT_LIMIT, 1, LARGEST_LIMIT)
     wanted = _filter(call)
@@ -140,11 +142,13 @@ async def list_delayed(call: Call) -> DelayedPage:
             shown = describe(waiting, SHOWN_BYTES)
             if shown is not None:
                 items.append(shown)
+            await pacer.breathe()
         looked += int(step.looked)
         following = step.place
         await pacer.breathe()
     total = sum(int(source.waiting()) for source in sources)
-    return DelayedPage(items, None if following is None else following.token(), total)
+    page = DelayedPage(items, None if following is None else following.token(), total)
+    return await with_rows(page, "items")
 
 
 async def get_delayed(call: Call) -> DelayedMessage:

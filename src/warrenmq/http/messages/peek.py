@@ -23,6 +23,7 @@ from warrenmq.broker.queue.wanted import TextSearch, Wanted
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.endpoint import VHOST, Call, Endpoint
 from warrenmq.http.errors import bad_request
+from warrenmq.http.listing import with_rows
 from warrenmq.http.messages.looking_for import NAMES, Filter, filter_of, number
 from warrenmq.http.messages.peek_octets import MEDIA_TYPE, octets, synced
 from warrenmq.http.models import Json, Object
@@ -96,7 +97,7 @@ async def look(call: Call) -> object:
     await looking.through(first, end, COUNT if count is None else count)
     await synced(call.bridge, queue)
     messages_held = int(queue.unacked) + queue.letters_waiting()[0] + len(queue.damaged())
-    return PeekInfo(
+    page = PeekInfo(
         queue=queue.name.name,
         messages=int(queue.ready),
         messages_held=0 if queue.kind == STREAM else messages_held,
@@ -106,6 +107,7 @@ async def look(call: Call) -> object:
         looked=looking.looked,
         items=looking.items,
     )
+    return await with_rows(page, "items")
 
 
 class Looking:
