@@ -91,8 +91,16 @@ steps = st.one_of(
 class History:
     """A broker, a client that publishes, one that consumes and writes down what it got."""
 
-    def __init__(self, folder: Path, files: Files | None = None, held: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        files: Files | None = None,
+        held: bool = False,
+        queues: dict[str, dict[str, object]] = QUEUES,
+    ) -> None:
         self.core = Core(folder, files, held)
+        self.queues = queues
+        self.names = sorted(queues)
         self.publisher = self.core.client(persistent=True)
         self.got: list[tuple[int, int, str, str, bool]] = []
         self.read: list[tuple[int, int, str, str, bool]] = []
@@ -109,13 +117,13 @@ class History:
         stream = {"x-queue-type": "stream"}
         self.publisher.send("queue.declare", queue=STREAM, durable=True, arguments=stream)
         self.publisher.send("queue.bind", queue=STREAM, exchange="amq.fanout", routing_key="")
-        for name in NAMES:
+        for name in self.names:
             self.declare(name)
         self.core.commit()
         self.connect()
 
     def declare(self, name: str) -> None:
-        self.publisher.send("queue.declare", queue=name, durable=True, arguments=dict(QUEUES[name]))
+        self.publisher.send("queue.declare", queue=name, durable=True, arguments=dict(self.queues[name]))
         self.publisher.send("queue.bind", queue=name, exchange="amq.fanout", routing_key="")
 
     def connect(self) -> None:
@@ -191,7 +199,7 @@ class History:
             self.publisher.send("queue.delete", queue=queue)
             self.declare(queue)
         elif what in STEPS:
-            self.elsewhere.step(what, queue, int(how or 0), NAMES)
+            self.elsewhere.step(what, queue, int(how or 0), self.names)
         elif what == "commit":
             self.core.commit()
         elif what == "disk fails":
@@ -272,7 +280,7 @@ def check(history: History) -> Replay:
     assert replay.leases == history.leased
     stream = core.queue(STREAM)
     assert replay.queue(int(stream.id)).here() == Counter(int(address) for address in stream.logged_addresses())
-    for name in NAMES:
+    for name in history.names:
         queue = core.classic(name)
         told = replay.queue(int(queue.id))
         held = Counter(int(entry.message.number()) for entry in core.broker.outstanding(queue))
@@ -312,7 +320,7 @@ def check_after(history: History, clean: bool, all_taken: bool = True) -> None:
     core.restart(clean)
     for schedule in core.broker.delay.schedules("/"):
         assert waiting(schedule) == here(before, int(schedule.id)), schedule.exchange.name
-    for name in NAMES:
+    for name in history.names:
         queue = core.queue(name)
         found = Counter(int(address) for address in queue.logged_addresses())
         assert found == here(before, int(queue.id)), name
