@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from warrenmq.server.config import Settings, SettingsError, load
+import warrenmq
+from warrenmq.server.config import TABLE, Settings, SettingsError, load
+from warrenmq.server.environment import OTHER_VARIABLES, variable
 
 pytestmark = pytest.mark.pure
 
@@ -84,3 +87,22 @@ def test_a_secret_that_is_refused_is_not_shown(tmp_path: Path) -> None:
     )
     file.write_bytes(b"\xff")
     assert "UTF-8" in refusal({"WARREN_DEFAULT_PASS_FILE": str(file)})
+
+
+READ = re.compile(r"[\"'](WARREN_[A-Z][A-Z_]*[A-Z])[\"']")
+SOURCE = Path(warrenmq.__file__).parent
+REPOSITORY = Path(__file__).parents[2]
+
+
+def test_every_variable_that_anything_reads_is_a_setting_or_one_that_the_broker_passes_over() -> None:
+    files = [*SOURCE.rglob("*.py"), REPOSITORY / "setup.py", *(REPOSITORY / "scripts").glob("*.py")]
+    read = {name for path in files for name in READ.findall(path.read_text())}
+    assert {"WARREN_URL", "WARREN_PURE", "WARREN_OPT_LEVEL"} <= read
+    settings = {variable(name) for name in TABLE}
+    assert read - settings - OTHER_VARIABLES == set()
+    assert load({}, dict.fromkeys(OTHER_VARIABLES - {"WARREN_CONFIG"}, "x")) == Settings()
+
+
+def test_every_variable_that_is_no_setting_is_explained() -> None:
+    pages = (REPOSITORY / "docs" / "configuration.md").read_text()
+    assert sorted(name for name in OTHER_VARIABLES if f"`{name}" not in pages) == []
