@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from warrenmq.cli._api import USAGE, Failure
 
-ALONE = "Warren is one node and has no cluster: "
+ALONE = "Warren has no cluster of Erlang nodes: "
+OWN = "those of its own, an experiment, "
 ERLANG = "there is no Erlang here: "
 API = "use `warren ctl`, `warren delayed` or the API (GET /api/openapi.json lists it)"
 SECRETS = "configuration values are not encrypted: keep secrets in WARREN_ variables or in a file only the broker reads"
@@ -47,10 +48,10 @@ ABSENT = {
     "stop": STOP,
     "shutdown": STOP,
     "force_boot": ALONE + "it starts without waiting for anybody",
-    "join_cluster": ALONE + "nothing joins it; to move, see export_definitions and import_definitions",
-    "forget_cluster_node": ALONE + "there is no other node to forget",
+    "join_cluster": ALONE + OWN + "come with `warren cluster add`; to move, see export_definitions",
+    "forget_cluster_node": ALONE + OWN + "go with `warren cluster remove`",
     "rename_cluster_node": ALONE + "its name is not stored with the data",
-    "update_cluster_nodes": ALONE + "there are no other nodes to know of",
+    "update_cluster_nodes": ALONE + OWN + "are listed by `warren cluster status`",
     "change_cluster_node_type": ALONE + "durable things are always on disk",
     "sync_queue": "queues have no mirrors: there is nothing to synchronise",
     "cancel_sync_queue": "queues have no mirrors: there is nothing to synchronise",
