@@ -451,3 +451,30 @@ def test_what_a_start_found_and_had_to_cut_is_not_in_what_its_node_leads_with() 
     assert following.take([batch for batch in HISTORY.second if batch.follows >= HISTORY.common])
     promoted(following.replica, 3)
     assert not following.replica.scanned
+
+
+def test_a_follower_whose_checkpoint_is_in_doubt_reads_its_log_before_it_leads() -> None:
+    following, first = kept_house(3)
+    renamed = False
+
+    def fault(kind: str, name: str) -> int:
+        nonlocal renamed
+        renamed = renamed or (kind == "rename" and name.startswith("manifest"))
+        return errno.EIO if renamed and kind == "sync_folder" else 0
+
+    following.files.fault = fault
+    for batch in BATCHES * 3:
+        batch(first)
+        first.end_turn()
+    assert following.take([batch for batch in first.others.submitted if batch.follows >= following.replica.end])
+    first.promise()
+    following.replica.committed_to(following.acknowledged)
+    for now in range(100):
+        following.replica.maintain(10_000 * now, 100)
+    assert following.replica.warm.maintenance.doubtful is not None
+    following.files.fault = lambda kind, name: 0
+    log, recovered = promoted(following.replica, 2)
+    assert following.replica.scanned
+    found = found_state(log, recovered)
+    found.definitions.pop((KIND, KEY), None)
+    assert same(found, first.state, set())
