@@ -148,9 +148,9 @@ class Publishing(threading.Thread):
 def gaps(cluster: WarrenCluster, scale: float) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {"leader killed": [], "leader silent": [], "follower killed": []}
     found["follower silent"] = []
-    for _ in range(max(1, int(20 * scale))):
+    for _ in range(max(1, int(16 * scale))):
         found["leader killed"].append(replaced(cluster, by_pause=False))
-    for _ in range(max(1, int(10 * scale))):
+    for _ in range(max(1, int(8 * scale))):
         found["leader silent"].append(replaced(cluster, by_pause=True))
     for _ in range(max(1, int(5 * scale))):
         found["follower killed"].append(stall(cluster, by_pause=False))

@@ -295,9 +295,9 @@ def cluster(figures: Record, record: Record, folder: Path) -> list[str]:
                 [
                     f"`{scenario}`, {nodes} {'node' if nodes == 1 else 'nodes'}",
                     spread([one["leader"] for one in some]),
-                    f"{statistics.median(one['leader'] / base['leader'] for one, base in pairs if base['leader']):.2f}",
+                    _of([(one["leader"], base["leader"]) for one, base in pairs]),
                     spread([one["follower"] / one["leader"] for one in some if one["leader"]]) if nodes > 1 else "–",
-                    f"{statistics.median(one['rate'] / base['rate'] for one, base in pairs):.2f}",
+                    _of([(one["rate"], base["rate"]) for one, base in pairs]),
                     spread([one["p50_ms"] for one in some if one["p50_ms"] is not None]),
                 ]
             )
@@ -326,6 +326,12 @@ def cluster(figures: Record, record: Record, folder: Path) -> list[str]:
             "",
         ]
     return lines
+
+
+def _of(pairs: list[tuple[float, float]]) -> str:
+    """The median ratio of what was measured in the same rounds; a cost too small to be counted has none."""
+    ratios = [one / base for one, base in pairs if base]
+    return f"{statistics.median(ratios):.2f}" if ratios else "–"
 
 
 def _longest(seconds: list[float]) -> list[str]:

@@ -15,7 +15,7 @@ from bench.growth import AXES, WHY, main_flow
 from bench.scenarios import SCENARIOS
 
 from bench import __main__ as bench
-from bench import bulk_attacks, consoles, day, floors, http_attacks, report, shapes, stalls
+from bench import bulk_attacks, cluster, consoles, day, floors, http_attacks, report, shapes, stalls
 from warrenmq.bench.run import BenchFailed, percentiles, run
 from warrenmq.bench.workload import Workload
 from warrenmq.client import Connection
@@ -170,6 +170,32 @@ def test_the_page_is_written_from_whatever_figures_there_are(tmp_path: Path) -> 
     assert page.count("\n## ") >= len(kept)
 
 
+def cluster_flow(nodes: int, leader: float, follower: float, rate: float) -> dict[str, Any]:
+    return {"scenario": "b", "nodes": nodes, "leader": leader, "follower": follower, "rate": rate, "p50_ms": None}
+
+
+def test_a_clusters_figures_stand_beside_those_of_one_node_in_the_same_round() -> None:
+    """And beside a quorum queue's, by what all three nodes take together."""
+    flows = [cluster_flow(1, 4.0, 0.0, 1000.0), cluster_flow(2, 5.0, 2.0, 900.0), cluster_flow(3, 6.0, 3.0, 800.0)]
+    flows += [cluster_flow(1, 8.0, 0.0, 500.0), cluster_flow(2, 10.0, 4.0, 450.0), cluster_flow(3, 12.0, 6.0, 400.0)]
+    figures: dict[str, Any] = {
+        "ttl": 3.0,
+        "ack_timeout": 1.0,
+        "flows": flows,
+        "gaps": {"leader killed": [0.2, 0.4, 0.3], "follower silent": [1.1]},
+        "backlog": {"megabytes": 2048.0, "seconds": [0.5]},
+        "catch_up": {"megabytes": 512.0, "per_second": 120.0},
+        "rabbitmq": {"cpu": [100.0], "gaps": [2.5]},
+    }
+    page = "\n".join(report.cluster(figures, {"date": "today", "cpu": "one", "cores": 2}, Path()))
+    assert "| `b`, 2 nodes | 5.00 / **7.50** / 10.00 | 1.25 | 0.40 / **0.40** / 0.40 | 0.90 |" in page
+    assert "| leader killed | 3 | 0.30 | 0.40 | 1 |" in page and "| follower silent | 1 | 1.10 | 1.10 | 1.2 |" in page
+    assert "Warren 12.0 / **18.0** / 24.0, a quorum queue of RabbitMQ 100.0 / **100.0** / 100.0" in page
+    for flow in flows:
+        flow["leader"] = 0.0  # too little for the clock of the system
+    assert "| `b`, 2 nodes |" in "\n".join(report.cluster(figures, {"date": "today", "cpu": "one", "cores": 2}, Path()))
+
+
 def pipeline_line(what: str, events: int, seconds: float, cores: int = 2) -> dict[str, Any]:
     return {"what": what, "cores": cores, "events": events, "seconds": [seconds], "share": 0.5, "goal": None} | {
         "cost": None,
@@ -221,6 +247,18 @@ def test_the_pipelines_figures_are_drawn_from_the_fewest_events_to_the_most(tmp_
     )
     report.write(tmp_path, results)
     assert "Ten billion" not in (tmp_path / "benchmarks.md").read_text()
+
+
+@pytest.mark.soak
+def test_a_cluster_is_measured() -> None:
+    if shutil.which("etcd") is None:
+        pytest.skip("etcd is not installed (Debian: etcd-server)")
+    found = cluster.measure(0.003, 1, False)
+    assert {(one["scenario"], one["nodes"]) for one in found["flows"]} == {
+        (name, n) for name in "bc" for n in (1, 2, 3)
+    }
+    assert all(seconds and min(seconds) > 0 for seconds in found["gaps"].values())
+    assert found["catch_up"]["megabytes"] > 0 and len(found["backlog"]["seconds"]) == 3
 
 
 @pytest.mark.soak
