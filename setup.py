@@ -36,7 +36,7 @@ PLAIN_JOURNAL = (
 )
 GLUE = (
     *("asking", "following", "host", "leading", "link", "members", "node", "operating", "orders", "rescue"),
-    *("security", "standing", "store"),
+    *("security", "settings", "standing", "store"),
 )
 LEFT_OUT: frozenset[str] = frozenset(
     [

@@ -237,6 +237,7 @@ cluster transfer n2
 cluster add n2
 cluster remove n2
 cluster pause
+cluster upgrade
 cluster recover
 cluster force n2
 top nonsense

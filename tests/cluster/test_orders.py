@@ -226,6 +226,26 @@ def _follows(member: Member) -> bool:
         return False
 
 
+def test_a_node_that_does_not_know_what_the_others_may_use_stays_out(tmp_path: Path) -> None:
+    with Cluster(tmp_path, 2, cluster_ack_timeout=30) as cluster:
+        leader = cluster.need_leader()
+        (other,) = [member for member in cluster.members if member is not leader]
+        known = "version 1 is in force, the highest that the leader knows"
+        assert refused("upgrade", "--url", url(other)) == known
+        other.kill()
+        store = cluster.etcd.store()  # as nodes of a later version would have it
+        etcd.written(*store.ask(etcd.put("/warren/trial/0/settings", b'{"wire": 2}')))
+        other.start()
+        cluster.wait("its word", lambda: other.times("cluster.too_old") == 1)
+        cluster.wait_in_sync(1)
+        assert done("pause", "--url", url(leader))["done"] == "paused"
+        values = etcd.found(*store.ask(etcd.read_below("/warren/trial/0/settings"))).values
+        assert json.loads(values["/warren/trial/0/settings"]) == {"wire": 2, "paused": True}
+        etcd.written(*store.ask(etcd.delete("/warren/trial/0/settings")))
+        store.close()
+        cluster.wait_in_sync(2)  # it looks again and again
+
+
 def test_orders_are_for_administrators_and_for_clusters(tmp_path: Path) -> None:
     with Cluster(tmp_path, 1) as cluster:
         (member,) = cluster.members
@@ -238,6 +258,7 @@ def test_orders_are_for_administrators_and_for_clusters(tmp_path: Path) -> None:
             ("POST", "/transfer", {"to": "n1"}),
             ("PUT", "/pause", {"paused": True}),
             ("PUT", "/nodes/n2", {}),
+            ("POST", "/upgrade", {}),
             ("DELETE", "/nodes/n1", {}),
         ):
             assert web.request(method, place + path, json=body, auth=("looker", "p")).status_code == 401

@@ -28,6 +28,10 @@ class Orders:
         """A node of this name may come, with these settings; also one that was removed."""
         raise NotImplementedError
 
+    async def upgrade(self) -> int:
+        """All nodes know a later version, which they may use from now on; none that does not is let in. Says which."""
+        raise NotImplementedError
+
     async def pause(self, paused: bool) -> None:
         """Whether nobody takes over by himself."""
         raise NotImplementedError

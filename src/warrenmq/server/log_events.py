@@ -269,6 +269,14 @@ GROUPS: dict[str, dict[str, LogEvent]] = {
             "An operator removed a node; it counts no longer, and is not let in.",
             "`warren cluster add` takes it back.",
         ),
+        "cluster.upgraded": LogEvent(
+            "warning", "An operator let all nodes use a later version of the protocol and the log.", "Nothing."
+        ),
+        "cluster.too_old": LogEvent(
+            "error",
+            "This node does not know what the others may use by now, and stays out.",
+            "Upgrade it; nothing of its folder is lost.",
+        ),
         "cluster.paused": LogEvent(
             "warning", "An operator paused takeovers: nobody leads if this node dies.", "`warren cluster pause --off`."
         ),

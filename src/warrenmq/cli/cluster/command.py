@@ -108,6 +108,13 @@ def pause(
     _output.said(said, found, as_json)
 
 
+@group.command("upgrade")
+def upgrade(as_json: Json = False, url: Url = None) -> None:
+    """After the last node was upgraded: they may use what the old version did not know, and none of those is let in."""
+    found = node("cluster upgrade", url).ask("POST", "/cluster/upgrade")
+    _output.said(found["done"], found, as_json)
+
+
 @group.command("recover")
 def recover(
     config: recovery.Config = None,

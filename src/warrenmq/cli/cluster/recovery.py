@@ -20,11 +20,10 @@ Nodes = Annotated[
 
 
 def pause(name: str, config: Path, paused: bool) -> dict[str, Any]:
-    from warrenmq.cluster.glue.orders import settings_value
     from warrenmq.cluster.glue.rescue import CannotRescue
 
     try:
-        _rescue(config).put("settings", settings_value(paused))
+        _rescue(config).pause(paused)
     except CannotRescue as error:
         stop(name, str(error))
     return {"done": "paused" if paused else "unpaused"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 
+from warrenmq.cluster import wire
 from warrenmq.cluster.value import shown
 
 Place = tuple[str, int]
@@ -45,6 +46,11 @@ class Members:
     def version_of(self, node: int) -> str:
         """What it runs; empty where it has not said."""
         return str(self._known.get(node, {}).get("version", ""))
+
+    def highest_of(self, node: int) -> int:
+        """The highest version of the protocol that it knows."""
+        found = self._known.get(node, {}).get("wire")
+        return found if isinstance(found, int) else wire.LOWEST
 
     def place_of(self, node: int) -> Place | None:
         """Where other nodes reach it."""

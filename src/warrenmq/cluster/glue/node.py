@@ -42,7 +42,7 @@ from warrenmq.cluster.effects import (
     Write,
 )
 from warrenmq.cluster.etcd import EtcdError
-from warrenmq.cluster.glue import operating
+from warrenmq.cluster.glue import operating, settings
 from warrenmq.cluster.glue.asking import Asker, LeaseKeeper, Seen
 from warrenmq.cluster.glue.following import Following
 from warrenmq.cluster.glue.host import Host
@@ -496,6 +496,13 @@ class NodeHost(Host, Owner, Cluster):
 
     def _admit_self(self, seen: Seen) -> None:
         """Unless somebody runs under this number somewhere else: a copy of the folder."""
+        wanted = settings.version(seen.values, self.prefix)
+        if wanted > wire.HIGHEST:
+            self._complain(
+                "cluster.too_old", reason=f"the cluster uses version {wanted}, and this node knows {wire.HIGHEST}",
+                hint="upgrade this node",
+            )  # fmt: skip
+            return
         raw = seen.values.get(self.alive_key(self.replica.node))
         if raw is not None:
             try:
@@ -546,6 +553,7 @@ class NodeHost(Host, Owner, Cluster):
             {
                 "boot": self.boot,
                 "version": warrenmq.__version__,
+                "wire": wire.HIGHEST,
                 "name": self.name,
                 "address": list(self.address),
                 "amqp": amqp,

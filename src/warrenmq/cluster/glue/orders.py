@@ -18,11 +18,10 @@ from typing import Any
 
 from warrenmq.cluster import etcd, wire
 from warrenmq.cluster.etcd import EtcdError, Request
-from warrenmq.cluster.glue import standing
+from warrenmq.cluster.glue import settings, standing
 from warrenmq.cluster.glue.asking import Asker
 from warrenmq.cluster.glue.host import Host
 from warrenmq.cluster.glue.leading import Leading
-from warrenmq.cluster.glue.standing import SETTINGS
 from warrenmq.cluster.value import shown
 from warrenmq.server.cluster_orders import OrderRefused, Orders
 from warrenmq.server.logging import events
@@ -127,14 +126,14 @@ class LeaderOrders(Orders):
                 host.removed.discard(int(key.removeprefix(prefix), 16))
                 seen.values.pop(key, None)
                 break
-        settings = host.settings
+        own = host.settings
         return {
-            "cluster": settings.cluster,
+            "cluster": own.cluster,
             "cluster_node": name,
-            "cluster_etcd": settings.cluster_etcd,
-            "cluster_min_in_sync": settings.cluster_min_in_sync,
-            "cluster_ttl": settings.cluster_ttl,
-            "cluster_ack_timeout": settings.cluster_ack_timeout,
+            "cluster_etcd": own.cluster_etcd,
+            "cluster_min_in_sync": own.cluster_min_in_sync,
+            "cluster_ttl": own.cluster_ttl,
+            "cluster_ack_timeout": own.cluster_ack_timeout,
         }
 
     # --- takeovers
@@ -143,12 +142,33 @@ class LeaderOrders(Orders):
         host = self.host
         if paused == standing.paused(host):
             raise OrderRefused("takeovers are paused already" if paused else "takeovers are not paused")
-        await self._write(etcd.put(host.prefix + SETTINGS, settings_value(paused)))
-        if host.seen is not None:
-            host.seen.values[host.prefix + SETTINGS] = settings_value(paused)
+        await self._set(paused=paused)
         events("cluster").warning("cluster.paused" if paused else "cluster.unpaused")
 
+    # --- versions
+
+    async def upgrade(self) -> int:
+        host = self.host
+        if host.seen is not None and settings.version(host.seen.values, host.prefix) >= wire.HIGHEST:
+            raise OrderRefused(f"version {wire.HIGHEST} is in force, the highest that the leader knows")
+        for number in host.members.numbers():
+            if host.members.highest_of(number) < wire.HIGHEST:
+                name = host.members.name_of(number)
+                raise OrderRefused(f"{name} does not know version {wire.HIGHEST}; upgrade it first, or remove it")
+        await self._set(wire=wire.HIGHEST)
+        events("cluster").warning("cluster.upgraded", version=wire.HIGHEST)
+        return wire.HIGHEST
+
     # --- parts
+
+    async def _set(self, **fields: object) -> None:
+        """One of the cluster's settings."""
+        host = self.host
+        if host.seen is None:
+            raise OrderRefused("etcd does not answer; ask again when it does")
+        value = settings.changed(host.seen.values, host.prefix, **fields)
+        await self._write(etcd.put(host.prefix + settings.KEY, value))
+        host.seen.values[host.prefix + settings.KEY] = value
 
     def _of(self, name: str) -> int:
         """The one that is in sync, where a node has had several numbers."""
@@ -191,10 +211,6 @@ class LeaderOrders(Orders):
             if time.monotonic() > until or self.host.ends():
                 raise OrderRefused(f"{failed}; ask again")
             await asyncio.sleep(LOOK)
-
-
-def settings_value(paused: bool) -> bytes:
-    return json.dumps({"paused": paused}).encode()
 
 
 def _name_in(raw: bytes) -> str:

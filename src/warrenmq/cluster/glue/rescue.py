@@ -20,6 +20,8 @@ from warrenmq.cluster.config import NOBODY, Config, recovered
 from warrenmq.cluster.etcd import EtcdError
 from warrenmq.cluster.glue.operating import FORCED, HAND_OVER, STATE, taken
 from warrenmq.cluster.glue.security import Security
+from warrenmq.cluster.glue.settings import KEY as SETTINGS
+from warrenmq.cluster.glue.settings import changed as settings_changed
 from warrenmq.cluster.glue.store import NotAsked, Store, Unanswered
 from warrenmq.cluster.handshake import NONCE, Handshake, Refused
 from warrenmq.cluster.value import ValueRefused, decoded, encoded, shown
@@ -76,9 +78,10 @@ class Rescue:
         except (NotAsked, Unanswered, EtcdError) as error:
             raise CannotRescue(f"etcd does not answer ({error}); bring it up first") from None
 
-    def put(self, key: str, value: bytes) -> None:
+    def pause(self, paused: bool) -> None:
+        value = settings_changed(self.found().values, self.prefix, paused=paused)
         try:
-            etcd.written(*self.store.ask(etcd.put(self.prefix + key, value)))
+            etcd.written(*self.store.ask(etcd.put(self.prefix + SETTINGS, value)))
         except (NotAsked, Unanswered, EtcdError) as error:
             raise CannotRescue(f"etcd does not answer ({error}); ask again when it does") from None
 

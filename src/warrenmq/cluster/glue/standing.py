@@ -6,10 +6,10 @@ leader's half counts. Nothing is asked or changed here, and nothing is decided b
 
 from __future__ import annotations
 
-import json
 import time
 
 from warrenmq.cluster.config import Config
+from warrenmq.cluster.glue import settings
 from warrenmq.cluster.glue.host import Host
 from warrenmq.cluster.glue.leading import Leading
 from warrenmq.cluster.glue.store import Store
@@ -19,8 +19,6 @@ from warrenmq.log.shipping import offset_of, segment_of
 from warrenmq.server import standing
 from warrenmq.server.listening import shown as place
 from warrenmq.server.standing import NodeStanding, Standing
-
-SETTINGS = "settings"  # the key of what an operator set for the whole cluster
 
 
 class Epoch:
@@ -77,14 +75,7 @@ def _counts(one: NodeStanding, here: set[str], me: str) -> bool:
 
 def paused(host: Host) -> bool:
     """Whether an operator has set that nobody takes over by himself."""
-    raw = host.seen.values.get(host.prefix + SETTINGS) if host.seen is not None else None
-    if raw is None:
-        return False
-    try:
-        values = json.loads(raw)
-    except ValueError:
-        return False
-    return isinstance(values, dict) and values.get("paused") is True
+    return host.seen is not None and settings.paused(host.seen.values, host.prefix)
 
 
 def _node(host: Host, leading: Leading | None, config: Config | None, number: int) -> NodeStanding:

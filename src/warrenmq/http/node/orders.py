@@ -79,6 +79,15 @@ async def pause(call: Call) -> object:
     return Done("paused" if wanted.paused else "unpaused")
 
 
+async def upgrade(call: Call) -> object:
+    orders = _orders(call)
+    try:
+        version = await orders.upgrade()
+    except OrderRefused as error:
+        raise _refused(error) from None
+    return Done(f"upgraded to version {version}")
+
+
 async def add(call: Call) -> object:
     orders = _orders(call)
     try:
@@ -115,6 +124,14 @@ ENDPOINTS = [
         pause,
         "Let nobody take over by himself, or let them again",
         body=PauseRequest,
+        answer=Done,
+    ),
+    Endpoint(
+        "POST",
+        "/cluster/upgrade",
+        ADMINISTRATOR,
+        upgrade,
+        "Let the nodes use the latest version that all of them know",
         answer=Done,
     ),
     Endpoint(
