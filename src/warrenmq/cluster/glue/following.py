@@ -73,7 +73,8 @@ class Following:
             return
         if self.calling is not None and now - self.called_at > UNPROVEN:
             self._give_up()  # a process that is paused takes calls, and says nothing
-        if self.calling is None and now - self.called_at >= PAUSE:
+        goes = known.leader == self.resigned and now - self.lost_at < YIELD  # it would only be in the way of the next
+        if self.calling is None and now - self.called_at >= PAUSE and not goes:
             node.connect()
             self.host.carry()
         reason = self._why_campaign(known)
@@ -221,8 +222,12 @@ class Following:
             self._snapshot(link, Fields(frame))
         elif kind == wire.RESIGN:
             known = self.host.node.member.known
-            self.resigned = known.leader if known is not None else NOBODY
-            self.resigned_to = Fields(frame).number("to") if frame.payload else NOBODY
+            leader = known.leader if known is not None else NOBODY
+            now_resigned = leader != self.resigned
+            self.resigned = leader
+            to = Fields(frame).number("to") if frame.payload else NOBODY
+            if to != NOBODY or now_resigned:  # who is to go first was said before, perhaps, and then once more without
+                self.resigned_to = to
             link.close()
             self.tick(time.monotonic())
         elif kind in (wire.BYE, wire.REFUSE):
@@ -250,6 +255,7 @@ class Following:
                 return
             replica.adopt(log_id)
         events("cluster").info("cluster.following", leader=fields.text("name"), epoch=fields.number("epoch"))
+        self.resigned = self.resigned_to = NOBODY  # whoever that was, this one leads
         self.host.keeper.pause = self.host.ttl / 3
         self.host.said(link, Welcome(fields.number("epoch"), fields.number("cut"), fields.number("commit")))
 
