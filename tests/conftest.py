@@ -45,6 +45,10 @@ LONGEST_FIRST = (
     "tests/spark/test_queue_source.py",
     "tests/moving/test_stop_app.py",
     "tests/crash/test_delayed.py",
+    "tests/cluster/test_nodes.py",
+    "tests/cluster/test_campaign.py",
+    "tests/cluster/test_broker_walk.py",
+    "tests/cluster/test_secured.py",
 )
 PLACES = {path: place for place, path in enumerate(LONGEST_FIRST)}
 

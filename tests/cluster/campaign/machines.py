@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,8 +42,27 @@ def lacking() -> str:
     for program in ("ip", "mkfs.ext4", "fsfreeze", "etcd"):
         if shutil.which(program) is None:
             return f"{program} is not installed"
-    tried = subprocess.run(["unshare", "-n", "true"], capture_output=True)
-    return "" if tried.returncode == 0 else "no network namespaces here"
+    with tempfile.TemporaryDirectory(prefix="warren-lacking-") as folder:
+        return _tried(Path(folder))
+
+
+def _tried(folder: Path) -> str:
+    """A container may be root's and have none of it."""
+    network = disk = None
+    namespaces = []
+    try:
+        network = Network()
+        namespaces.append(network.join(1))
+        disk = Disk(folder)
+        disk.stall()
+    except RuntimeError as error:
+        return str(error)
+    finally:
+        if disk is not None:
+            disk.end()
+        if network is not None:
+            network.end(namespaces)
+    return ""
 
 
 def run(*words: str) -> None:
