@@ -102,10 +102,13 @@ def of_plan(rows: DataFrame) -> dict[str, Any]:
 
 
 def of_whatif(found: Supposed) -> dict[str, Any]:
+    from warrenmq.spark.supposing.job import BY
+
+    names = (*BY, "messages", "example")
     return {
         "messages": found.messages,
         "changed": found.changed,
         "worse": found.worse,
-        "items": [row.asDict() for row in found.summary.limit(MOST).collect()],
+        "items": [row.asDict() for row in found.summary.select(*names).limit(MOST).collect()],
         "not_looked_into": [{"vhost": vhost, "queue": queue} for vhost, queue in found.untold],
     }
