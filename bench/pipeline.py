@@ -107,7 +107,7 @@ def _bounds(scale: float) -> dict[str, float]:
         a_file = bounds.seconds_a_file(spark, max(10, int(bounds.FILES * scale)))
     finally:
         spark.stop()
-    octets = bounds.octets_a_message(max(10_000, int(bounds.MESSAGES * scale)))
+    octets = bounds.octets_a_message(max(100_000, int(bounds.MESSAGES * scale)))
     rate = conversion.measure(max(1000, int(200_000 * scale)))["rate"]
     print(f"{1000 * a_file:.2f} ms of the driver a file, {octets:,.0f} octets of a task a message", flush=True)
     return {"seconds_a_file": a_file, "octets_a_message": octets, "written_a_second": rate}
