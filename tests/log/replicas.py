@@ -222,7 +222,10 @@ def common_tables(
         "absorbed": (int(state.segment), int(state.offset), int(state.batch), int(state.next_message_id)),
         "absorbed definitions": list(state.definitions.items()),
         "absorbed delivered": state.delivered,
-        "to ledgers": {number: one.value() for number, one in state.pending.items() if one.value()},
+        # what settled records of a segment that is gone concerns nobody
+        "to ledgers": {
+            number: one.value() for number, one in state.pending.items() if number in segments and one.value()
+        },
     }
 
 

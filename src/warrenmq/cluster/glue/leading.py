@@ -90,7 +90,8 @@ class Leading(Shipping):
         self.near: dict[int, float] = {}  # since when a node that does not count has kept up
         self.unsynced_since = 0.0
         self.began = self.ticked = time.monotonic()
-        self.floored = self.beaten = self.began
+        self.floored = self.began - FLOOR
+        self.beaten = self.began
         self.commit_before = 0
         self._inside = 0
         self.commit_waits = Histogram(DISK_TIMES)
@@ -414,9 +415,12 @@ class Leading(Shipping):
             self.host.carry()
 
     def _hold_back(self) -> None:
-        """Batches that a node will ask for when it is back."""
+        """Batches that a node will ask for when it is back; from the first, while one has not been heard of."""
         if self.server is not None:
-            self.log.hold_back(min(self.reached.values(), default=-1), KEEP)
+            name_of = self.host.members.name_of
+            heard = {name_of(node) for node in (*self.reached, self.member.node)}
+            away = any(name_of(node) not in heard for node in self.host.members.numbers())
+            self.log.hold_back(0 if away else min(self.reached.values(), default=-1), KEEP)
 
     def batches_behind(self, position: int) -> int | None:
         """How many batches somebody lacks who has everything before this position; None: more than are remembered."""

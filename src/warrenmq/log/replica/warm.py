@@ -68,7 +68,7 @@ from warrenmq.log.shipping import position, segment_of
 from warrenmq.log.tail import Tail
 
 FIRST_TASK: Final = 1 << 40  # its tasks have numbers that no work of the replica's has
-EVERYTHING: Final = 1 << 60
+KEPT_SEGMENTS: Final = 4  # stay as they were written: who comes back may ask this node, should it lead by then
 
 
 @final
@@ -250,8 +250,7 @@ class Warm(Core):
         """Some of the housekeeping. True when there is more to do."""
         self.now = now_ms
         self.maintenance.last_message_id = self.last_message_id
-        # who follows with this node may lack a little of what it will have to send
-        self.maintenance.lagging(max(1, self.maintenance.state.segment - 1), EVERYTHING)
+        self.maintenance.lagging(1, KEPT_SEGMENTS * self.settings.segment_bytes)
         return self.maintenance.run(budget_ms)
 
     def done(self, number: i64) -> None:
