@@ -18,9 +18,10 @@ def sign(number):
         return "plus"
     return "minus"
 """
-TEST = """
+PACKAGE = "warrenmq.part"
+TEST = f"""
 import pytest
-from warrenmq.part.signs import sign
+from {PACKAGE}.signs import sign
 
 @pytest.mark.pure
 def test_plus():

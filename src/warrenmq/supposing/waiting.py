@@ -27,7 +27,7 @@ Comer = tuple[int, int, int | None, int | None, int]  # at, size, ttl, taken, pr
 
 
 class Line:
-    """What waits with one priority, in the order in which it came; with what was taken from its middle."""
+    """The messages that wait with one priority, as they came; with what was taken from the middle."""
 
     def __init__(self, priority: int) -> None:
         self.priority = priority

@@ -72,8 +72,8 @@ class QueueJournal:
         self._in_log: bool = False  # does the log know its level?
         self._quiet: bool = False  # is nothing told of it?
         self._counts: bool = True  # is not told of what only memory has?
-        self._counted: i64 = 0  # of those: that came before ...
-        self._since: i64 = log.time  # ... this time
+        self._counted: i64 = 0  # of those: that came before ``_since``
+        self._since: i64 = log.time
         self.level: i64 = OUTCOMES
         self._sample: i64 = 1
         self.all: bool = False  # is also told what only memory has?
