@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -64,3 +65,29 @@ def test_a_body_that_is_not_there_or_may_not_be_read_is_refused(api: Api, channe
     assert api.client.get(url, auth=("guest", "guest")).content == b"secret"
     api.ask("DELETE", "/queues/%2F/bodies")
     api.ask("DELETE", "/users/blind")
+
+
+def test_a_body_that_leaves_while_it_is_sent_ends_its_connection_and_is_no_fault(
+    api: Api, channel: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.put("/queues/%2F/bodies", {"durable": True})
+    sizes = [20_000_000, 64_000_000]  # the second is on disk only, and more than fits between the broker and a client
+    for size in sizes:
+        channel.basic_publish("", "bodies", bytes(size), pika.BasicProperties(delivery_mode=2))
+    position = api.get("/queues/%2F/bodies/peek?truncate=10")["items"][1]["position"]
+    with socket.create_connection(("127.0.0.1", api.broker.http_port), timeout=web.PATIENCE) as reader:
+        path = f"/api/queues/%2F/bodies/body?position={position}"
+        reader.sendall(f"GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n\r\n".encode())
+        begun = reader.recv(64)
+        assert begun.startswith(b"HTTP/1.1 200 ")
+        assert api.ask("DELETE", "/queues/%2F/bodies").status_code == 204
+        log = api.broker.server.log
+        with_it = api.broker.call(lambda: set(log.segments))
+        while len(with_it & api.broker.call(lambda: set(log.segments))) > 1:  # the log lets go of all but the newest
+            api.broker.advance(1)
+        got = len(begun)
+        while data := reader.recv(1 << 20):  # no reset: what had been sent arrives
+            got += len(data)
+    assert got < sizes[1]
+    assert [record.getMessage() for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")] == []
+    assert api.get("/whoami")["name"] == "guest"

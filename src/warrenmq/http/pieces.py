@@ -11,9 +11,10 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
 
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from warrenmq.http.endpoint import Json
+from warrenmq.http.protocol.protocol import CUT_OFF
 from warrenmq.server.measured import measured_parts
 from warrenmq.server.watchdog import Watchdog
 
@@ -57,6 +58,25 @@ class Pieces:
         if self.size <= SHORT:
             return Response(b"".join(self.taken()), media_type=media_type)
         return InPieces(self, media_type)
+
+
+class MayEndEarly(StreamingResponse):
+    """An answer that is made as it is sent, and ends its connection when ``Ended`` says that the rest will not come."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self._cut_off = scope["state"][CUT_OFF]
+        await super().__call__(scope, receive, send)
+
+    async def stream_response(self, send: Any) -> None:
+        try:
+            await super().stream_response(send)
+        except Ended:
+            self._cut_off()
+            await asyncio.Event().wait()  # until the connection is gone, which ends this
+
+
+class Ended(Exception):
+    """There is no more of what is being sent, and it is not whole."""
 
 
 class InPieces(Response):

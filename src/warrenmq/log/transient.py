@@ -164,7 +164,12 @@ class TransientStore:
         return len(parts) > 0 and parts[0] < IN_MEMORY
 
     def read_part(self, piece: i64) -> bytes:
-        return self._in_memory[piece] if piece >= IN_MEMORY else self.get_head(piece).body
+        if piece < IN_MEMORY:
+            return self.get_head(piece).body
+        found = self._in_memory.get(piece)
+        if found is None:
+            raise LogError("a piece of a long body is gone: nothing holds it any more")
+        return found
 
     def _head(
         self,

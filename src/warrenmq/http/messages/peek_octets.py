@@ -33,20 +33,20 @@ async def octets(bridge: Bridge, queue: Queue, first: int, end: int) -> AsyncIte
         part = peek(queue, [], wanted, first, end, SLICE)
         await synced(bridge, queue)
         short: list[bytes] = []
-        for message in part.messages:
-            if not message.header:
-                continue
-            short.append(_head(message))
-            if message.parts() < 2:
-                short.append(message.beginning(message.size))
-                continue
-            yield b"".join(short)
-            short = []
-            try:
+        try:
+            for message in part.messages:
+                if not message.header:
+                    continue
+                short.append(_head(message))
+                if message.parts() < 2:
+                    short.append(message.beginning(message.size))
+                    continue
+                yield b"".join(short)
+                short = []
                 for number in range(message.parts()):
                     yield message.part(number)
-            except LogError:
-                return
+        except LogError:
+            return
         yield b"".join(short)
         first = int(part.next)
     if not queue.gone:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 LARGEST_HEADER = 64 << 10
 PACE = 64 << 10
+CUT_OFF = "cut_off"  # in the state of a request: ends its connection
 ENDS = b"connection: close\r\ncontent-length: 0\r\n\r\n"
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n" + ENDS
 TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\n" + ENDS
@@ -78,6 +79,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.scope["state"][CUT_OFF] = self.cut_off
         if self._stage != HEADER:
             self._enter(HEADER)  # a request right behind another one
 
@@ -168,6 +170,11 @@ class PatientProtocol(HttpToolsProtocol):
 
     def leave(self) -> None:
         self.transport.abort()
+
+    def cut_off(self) -> None:
+        """The rest of an answer will not come: the client gets what there is, and sees by the end that it is short."""
+        self.transport.close()
+        self._linger()
 
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
