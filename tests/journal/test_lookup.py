@@ -352,6 +352,19 @@ def test_parts_that_were_joined_are_not_told_twice(tmp_path: Path) -> None:
     assert told(life) == [("published", ""), ("enqueued", "q"), ("acked", "q")]
 
 
+def test_what_files_of_two_leaders_both_tell_is_told_once(tmp_path: Path) -> None:
+    """Each cut its files elsewhere: none lies within one other."""
+    base = 3 << 32
+    rows = [published(n, base + n, n, "same") for n in range(40)]
+    spans = [(0, 10), (10, 25), (25, 40), (0, 30), (30, 35)]
+    for first, last in spans:
+        path = tmp_path / f"journal-{LOG}-0000000003-{first:010d}-{last:010d}.parquet"
+        parquet.write(path, table(rows[first:last]))
+    found = lives(tmp_path, message_id="same", limit=100)
+    assert [life["id"] for life in found] == list(range(39, -1, -1))
+    assert all(len(life["events"]) == 1 for life in found)
+
+
 def test_one_id_of_two_logs_is_two_messages(tmp_path: Path) -> None:
     for log in ("00000000000000aa", "00000000000000bb"):
         rows = [published(1, 1 << 32, 1, log), at_queue(1, "enqueued", 1 << 32, position=1)]

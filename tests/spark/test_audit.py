@@ -423,6 +423,17 @@ def test_of_two_files_that_tell_of_the_same_the_longer_one_counts() -> None:
         that_count([file(1, 0, 9), file(1, 5, 12)])
 
 
+def test_of_the_files_of_two_leaders_those_count_that_follow_one_another() -> None:
+    one, other = [file(1, 0, 30), file(1, 30, 60)], [file(1, 0, 10), file(1, 10, 35), file(1, 35, 40)]
+    assert that_count([*other, *one]) == one
+    assert that_count([*other, one[0], file(1, 30, 32)]) == other
+    assert that_count([*other, *one, file(2, 0, 9), file(1, 0, 9, "b" * 16)]) == [
+        *one,
+        file(2, 0, 9),
+        file(1, 0, 9, "b" * 16),
+    ]
+
+
 def test_a_file_that_is_in_two_folders_counts_once() -> None:
     one = file(1, 0, 5)
     assert named([one.uri, one.uri.replace("lake", "copy"), "s3a://lake/other.parquet"]) == [one]

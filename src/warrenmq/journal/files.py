@@ -8,12 +8,14 @@ Duty: which files a folder has, what each tells, where the journal stands. Not h
     .X.tmp      being made
 
 While a segment grows its events are in several files; when a file tells what others tell, those are on their way out
-and are not to be read. The journal is written in order: it stands where the file ends that goes furthest.
+and are not to be read. The leaders of a cluster cut one segment at different places: of their files those are to be
+read that follow one another. The journal is written in order: it stands where the file ends that goes furthest.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,15 +38,6 @@ class JournalFile:
     @property
     def index(self) -> Path:
         return index_of(self.path)
-
-    def within(self, other: JournalFile) -> bool:
-        """Does the other tell all of it?"""
-        return (
-            self.path != other.path
-            and self.segment == other.segment
-            and other.begin <= self.begin
-            and self.end <= other.end
-        )
 
 
 def index_of(path: Path) -> Path:
@@ -79,17 +72,54 @@ def files_of(folder: Path, log_id: int) -> list[JournalFile]:
     return sorted(found)
 
 
+def told_once(spans: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Of files of one segment, from one position to another, those to be read: the fewest that follow one another and
+    tell all of it. Where none do, because some were taken away, those of which no other tells all: what is told twice
+    is better than what is not told."""
+    there = set(spans)
+    long = sorted(span for span in there if span[0] < span[1])
+    chosen = {one for one in there.difference(long) if not any(span[0] <= one[0] <= span[1] for span in long)}
+    together: list[tuple[int, int]] = []  # each overlaps one before it
+    reach = 0
+    for span in long:
+        if together and span[0] >= reach:
+            chosen |= _through(together, reach)
+            together = []
+        reach = max(reach, span[1]) if together else span[1]
+        together.append(span)
+    return chosen | _through(together, reach)
+
+
+def _through(spans: list[tuple[int, int]], end: int) -> set[tuple[int, int]]:
+    """The fewest of them from the first one's beginning to the end, one behind the other; else those within no other.
+    They are in order."""
+    if len(spans) < 2:
+        return set(spans)
+    begin = spans[0][0]
+    ways: dict[int, tuple[int, int]] = {begin: (0, begin)}  # to a position: how many files, where the last one begins
+    for first, last in spans:
+        if first in ways and (last not in ways or ways[first][0] + 1 < ways[last][0]):
+            ways[last] = (ways[first][0] + 1, first)
+    found = set()
+    if end in ways:
+        while end > begin:
+            found.add((ways[end][1], end))
+            end = ways[end][1]
+        return found
+    for first, last in spans:
+        if not any(one != (first, last) and one[0] <= first and last <= one[1] for one in spans):
+            found.add((first, last))
+    return found
+
+
 def superseded(files: list[JournalFile]) -> list[JournalFile]:
-    """Those that are on their way out: others tell all of them, or retention has removed them."""
+    """Those that are not to be read: others tell all of them, or retention has removed them."""
     gone = max((one.end for one in files if one.segment == REMOVED), default=0)
-    of_segment: dict[int, list[JournalFile]] = {}
+    of_segment: dict[int, list[tuple[int, int]]] = {}
     for one in files:
-        of_segment.setdefault(one.segment, []).append(one)
-    return [
-        one
-        for one in files
-        if REMOVED < one.segment <= gone or any(one.within(other) for other in of_segment[one.segment])
-    ]
+        of_segment.setdefault(one.segment, []).append((one.begin, one.end))
+    counted = {segment: told_once(spans) for segment, spans in of_segment.items()}
+    return [one for one in files if REMOVED < one.segment <= gone or (one.begin, one.end) not in counted[one.segment]]
 
 
 def current(files: list[JournalFile]) -> list[JournalFile]:

@@ -1,7 +1,8 @@
 """Which files a journal has, which of them count, and what lies between them: by their names alone.
 
-Duty: names into files; of two that tell of the same the longer one; what is missing between the others. Nothing is
-opened here, and paths may be of any file system that Spark reads. Not here: why something is missing (``holes``).
+Duty: names into files; of those that tell of the same the fewest that tell it once; what is missing between the
+others. Nothing is opened here, and paths may be of any file system that Spark reads. Not here: why something is missing
+(``holes``).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from warrenmq.journal.files import NAME, REMOVED
+from warrenmq.journal.files import NAME, REMOVED, told_once
 
 
 class JournalError(ValueError):
@@ -66,16 +67,19 @@ def named(uris: Iterable[str]) -> list[File]:
 
 
 def counted(files: Iterable[File]) -> list[File]:
-    """Without those that others tell all of. Two that tell the same in part cannot be told apart by their rows."""
+    """Those that tell everything once, as ``journal.files`` says. Where some were taken away, so that two tell the same
+    in part and no others do instead, their rows cannot be told apart."""
+    of_segment: dict[tuple[str, int], list[File]] = {}
+    for one in sorted(files):
+        of_segment.setdefault((one.log, one.segment), []).append(one)
     kept: list[File] = []
-    for one in sorted(files, key=lambda file: (file.log, file.segment, file.begin, -file.end)):
-        last = kept[-1] if kept else None
-        if last is not None and (last.log, last.segment) == (one.log, one.segment):
-            if one.within(last):
-                continue
+    for some in of_segment.values():
+        spans = told_once((one.begin, one.end) for one in some)
+        chosen = {(one.begin, one.end): one for one in some if (one.begin, one.end) in spans}
+        for last, one in pairwise(chosen.values()):
             if one.begin < last.end:
                 raise JournalError(f"{last.name} and {one.name} tell the same in part: take one of them away")
-        kept.append(one)
+        kept += chosen.values()
     return kept
 
 
