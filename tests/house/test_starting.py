@@ -134,7 +134,10 @@ async def test_a_stop_before_that_leaves_the_folder_as_it_was(tmp_path: Path) ->
     before = files(folder)
     async with begun(folder) as server:
         await asyncio.to_thread(Connection, url(server))
+        held = asyncio.ensure_future(page(server, "/api/overview"))
+        await page(server, "/healthz")
         await server.stop("a signal")
+        assert (await held).status_code == 503
     assert {
         path.name: path.read_bytes() for path in folder.iterdir() if path.is_file() and path.name != "lock"
     } == before

@@ -55,7 +55,7 @@ def create_app(bridge: Bridge) -> Starlette:
             Route("/api", api.dispatch, methods=VERBS),
             Route("/api/{rest:path}", api.dispatch, methods=VERBS),
         ],
-        middleware=[Middleware(SafeHeaders), Middleware(UntilWhole, whole=bridge.server.whole)],
+        middleware=[Middleware(SafeHeaders), Middleware(UntilWhole, server=bridge.server)],
     )
 
 

@@ -164,7 +164,7 @@ class Server:
         self.turns: Turns
         self.background: Background
         self.starting: Starting | None = None  # until all messages are known
-        self.whole = asyncio.Event()  # they are: whoever asks is answered
+        self.whole = asyncio.Event()  # they are, or will never be: whoever asks is answered
         self.watchdog = Watchdog()
         self._periodic: list[Periodic] = []
         self._disk_seen = 0  # free bytes at the last look that succeeded
@@ -361,6 +361,7 @@ class Server:
         if self._stopped:
             return
         self._stopped = self.turns.stopped = True
+        self.whole.set()  # if it is not, who waits for it is told so
         for listener in self.listeners:
             listener.close()
         self._let_go()

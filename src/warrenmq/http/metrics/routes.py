@@ -37,5 +37,5 @@ def routes(bridge: Bridge) -> list[Route]:
 
 def create_app(bridge: Bridge) -> Starlette:
     """The metrics and nothing else."""
-    layers = [Middleware(SafeHeaders), Middleware(UntilWhole, whole=bridge.server.whole)]
+    layers = [Middleware(SafeHeaders), Middleware(UntilWhole, server=bridge.server)]
     return Starlette(routes=list(routes(bridge)), middleware=layers)

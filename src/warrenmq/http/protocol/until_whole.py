@@ -6,21 +6,25 @@ likewise (``broker/connection/connections.py``).
 
 from __future__ import annotations
 
-import asyncio
-
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from warrenmq.server.app import Server
 
 PROBES = ("/healthz", "/readyz")
 
 
 class UntilWhole:
-    """The ASGI layer that holds requests until the event is set."""
+    """The ASGI layer that holds requests until the server is whole, or refuses them when it stops before that."""
 
-    def __init__(self, app: ASGIApp, whole: asyncio.Event) -> None:
+    def __init__(self, app: ASGIApp, server: Server) -> None:
         self._app = app
-        self._whole = whole
+        self._server = server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not self._whole.is_set() and scope["type"] == "http" and scope["path"] not in PROBES:
-            await self._whole.wait()
+        if scope["type"] == "http" and scope["path"] not in PROBES and self._server.starting is not None:
+            await self._server.whole.wait()
+            if self._server.starting is not None:
+                await PlainTextResponse("stopping\n", status_code=503)(scope, receive, send)
+                return
         await self._app(scope, receive, send)
