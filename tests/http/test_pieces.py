@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from warrenmq.broker.access.access import User
+from warrenmq.broker.definitions.exporting import export_definitions
 from warrenmq.http.endpoint import Json
 from warrenmq.http.in_order import RUN, by_key, in_order
 from warrenmq.http.listing import Array, plain_list, with_rows
+from warrenmq.http.objects.definitions import written_out
 from warrenmq.http.pacer import SLICE_ITEMS
 from warrenmq.http.pieces import PIECE, SHORT, InPieces, Pieces, paced
 from warrenmq.server.watchdog import Watchdog
+from warrenmq.testing.core import Core
 
 pytestmark = pytest.mark.pure
 
@@ -154,27 +159,69 @@ def test_very_many_are_put_in_order_as_few_are(count: int, reverse: bool) -> Non
     )
 
 
+looked: Callable[[], None] = lambda: None  # noqa: E731
+
+
+class Counted(str):
+    """A name that counts how often it is compared."""
+
+    def __lt__(self, other: str) -> bool:
+        looked()
+        return str.__lt__(self, other)
+
+
+def names(count: int) -> list[Counted]:
+    found = [Counted(f"{number:06}") for number in range(count)]
+    random.Random(1).shuffle(found)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def counts_no_more() -> Iterator[None]:
+    yield
+    globals()["looked"] = lambda: None
+
+
 def test_very_many_are_put_in_order_some_at_a_time() -> None:
-    class Counted:
-        def __init__(self, number: int) -> None:
-            self.number = number
-
-        def __lt__(self, other: Counted) -> bool:
-            looked()
-            return self.number < other.number
-
-    looked: Callable[[], None] = lambda: None  # noqa: E731
-    numbers = list(range(8 * RUN))
-    random.Random(1).shuffle(numbers)
-
     async def work(each: Callable[[], None]) -> list[Counted]:
-        nonlocal looked
-        looked = each
-        return await in_order([Counted(number) for number in numbers], lambda one: one)
+        globals()["looked"] = each
+        return await in_order(names(8 * RUN), lambda one: one)
 
     found, passes = alongside(work)
-    assert [one.number for one in found] == list(range(8 * RUN))
+    assert found == [f"{number:06}" for number in range(8 * RUN)]
     assert max(passes) <= max(RUN * RUN.bit_length(), SLICE_ITEMS * 8)
+
+
+def plain(shown: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def without_counting(one: Any) -> Any:
+        part = shown(one)
+        return part and {key: str(value) if isinstance(value, Counted) else value for key, value in part.items()}
+
+    return without_counting
+
+
+def test_definitions_of_very_many_objects_are_put_in_order_some_at_a_time(tmp_path: Path) -> None:
+    with Core(tmp_path) as core:
+        core.broker.begin_turn()
+        for number, name in enumerate(names(3 * RUN)):
+            core.broker.parameters.of_vhosts[("federation", "/", name)] = number
+            core.broker.parameters.globally[name] = number
+            core.broker.registry.access.users[name] = User(name, "", "", [])
+        core.end_turn()
+
+        async def work(each: Callable[[], None]) -> bytes:
+            globals()["looked"] = each
+            document = export_definitions(core.broker)
+            for section in document.sections.values():
+                section.shown = plain(section.shown)
+            return b"".join((await written_out(document)).taken())
+
+        written, passes = alongside(work)
+    document = json.loads(written)
+    for section in ("users", "parameters", "global_parameters"):
+        found = [one["name"] for one in document[section]]
+        assert len(found) >= 3 * RUN and found == sorted(found)
+    assert 0 < max(passes) <= max(RUN * RUN.bit_length(), SLICE_ITEMS * 8)
 
 
 def test_what_goes_while_a_table_is_put_in_order_is_not_in_it() -> None:

@@ -6,8 +6,8 @@ predeclared exchanges are not. Only what RabbitMQ would not know is added: a vho
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, final
 
 from warrenmq.broker.access.access import Permission, TopicPermission, User
 from warrenmq.broker.definitions import parameters
@@ -22,20 +22,37 @@ if TYPE_CHECKING:
 
 
 @final
+class Section:
+    """One list: its objects, in the order in which they were found. They are written in that of ``order``, each as
+    ``shown`` makes it; None: it is left out."""
+
+    def __init__(
+        self,
+        objects: Iterable[Any],
+        shown: Callable[[Any], dict[str, object] | None],
+        order: Callable[[Any], Any],
+    ) -> None:
+        self.objects: Final[list[Any]] = list(objects)
+        self.shown: Callable[[Any], dict[str, object] | None] = shown
+        self.order: Final[Callable[[Any], Any]] = order
+
+
+@final
 class Export:
-    """One document: its plain entries, and its lists, whose parts are made one by one as they are written.
+    """One document: its plain entries, and its lists, whose parts are put in order and made as they are written: there
+    may be a hundred thousand.
 
     What is in it is settled when it is made; what clients delete while it is written is in it all the same.
     """
 
     def __init__(self, entries: dict[str, str]) -> None:
         self.entries: Final = entries
-        self.sections: Final[dict[str, Iterator[dict[str, object]]]] = {}
+        self.sections: Final[dict[str, Section]] = {}
 
 
 def export_definitions(broker: Core) -> Export:
     access = broker.registry.access
-    vhosts = [broker.vhosts[name] for name in sorted(broker.vhosts)]
+    vhosts = list(broker.vhosts.values())
     document = Export(
         {
             "rabbit_version": broker.node.rabbitmq_version,
@@ -45,16 +62,12 @@ def export_definitions(broker: Core) -> Export:
         }
     )
     sections = document.sections
-    sections["users"] = _users([access.users[name] for name in sorted(access.users)])
-    sections["vhosts"] = _each([_vhost(vhost) for vhost in vhosts])
-    sections["permissions"] = _permissions([access.permissions[key] for key in sorted(access.permissions)])
-    sections["topic_permissions"] = _topic_permissions(
-        [access.topic_permissions[key] for key in sorted(access.topic_permissions)]
-    )
-    sections["parameters"] = _each(list(parameters.listing(broker)))
-    sections["global_parameters"] = _each(
-        [{"name": name, "value": broker.parameters.globally[name]} for name in sorted(broker.parameters.globally)]
-    )
+    sections["users"] = Section(access.users.values(), _user, _by_name)
+    sections["vhosts"] = Section(vhosts, _vhost, _by_name)
+    sections["permissions"] = Section(access.permissions.items(), _permission, _by_key)
+    sections["topic_permissions"] = Section(access.topic_permissions.items(), _permission, _by_key)
+    sections["parameters"] = Section(parameters.listing(broker), _itself, parameters.order)
+    sections["global_parameters"] = Section(broker.parameters.globally.items(), _global_parameter, _by_key)
     _vhosts_parts(broker, vhosts, document)
     return document
 
@@ -62,10 +75,12 @@ def export_definitions(broker: Core) -> Export:
 def export_vhost(broker: Core, vhost: VHost) -> Export:
     """One vhost's part, without naming it in queues, exchanges and bindings, so that it fits into another one."""
     document = Export({"rabbit_version": broker.node.rabbitmq_version})
-    document.sections["parameters"] = _each([one for one in parameters.listing(broker) if one["vhost"] == vhost.name])
+    here = [one for one in parameters.listing(broker) if one["vhost"] == vhost.name]
+    document.sections["parameters"] = Section(here, _itself, parameters.order)
     _vhosts_parts(broker, [vhost], document)
-    for section in ("queues", "exchanges", "bindings"):
-        document.sections[section] = _anywhere(document.sections[section])
+    for name in ("queues", "exchanges", "bindings"):
+        section = document.sections[name]
+        section.shown = _anywhere(section.shown)
     return document
 
 
@@ -76,48 +91,74 @@ def _vhosts_parts(broker: Core, vhosts: list[VHost], document: Export) -> None:
     bindings: list[Binding] = []
     for vhost in vhosts:
         policies.extend(broker.registry.policies.in_vhost(vhost.name))
-        queues.extend([vhost.queues[name] for name in sorted(vhost.queues)])
-        for name in sorted(vhost.exchanges):
-            exchange = vhost.exchanges[name]
-            exchanges.append(exchange)
-            bindings.extend(exchange.bindings_out.values())
-    document.sections["policies"] = _policies(policies)
-    document.sections["queues"] = _queues(queues)
-    document.sections["exchanges"] = _exchanges(exchanges)
-    document.sections["bindings"] = _bindings(bindings)
+        queues.extend(vhost.queues.values())
+        exchanges.extend(vhost.exchanges.values())
+    for exchange in exchanges:
+        bindings.extend(exchange.bindings_out.values())
+    document.sections["policies"] = Section(policies, _policy, _by_vhost)
+    document.sections["queues"] = Section(queues, _queue, _by_resource)
+    document.sections["exchanges"] = Section(exchanges, _exchange, _by_resource)
+    document.sections["bindings"] = Section(bindings, _binding, _by_source)
 
 
-def _each(parts: list[dict[str, object]]) -> Iterator[dict[str, object]]:
-    yield from parts
+# -- their order
 
 
-def _users(users: list[User]) -> Iterator[dict[str, object]]:
-    for user in users:
-        yield user.to_dict()
+def _by_name(one: Any) -> Any:
+    return one.name
 
 
-def _permissions(permissions: list[Permission]) -> Iterator[dict[str, object]]:
-    for permission in permissions:
-        yield permission.to_dict()
+def _by_key(item: Any) -> Any:
+    return item[0]
 
 
-def _topic_permissions(permissions: list[TopicPermission]) -> Iterator[dict[str, object]]:
-    for permission in permissions:
-        yield permission.to_dict()
+def _by_vhost(policy: Policy) -> str:
+    return policy.vhost
 
 
-def _policies(policies: list[Policy]) -> Iterator[dict[str, object]]:
-    for policy in policies:
-        yield policy.to_dict()
+def _by_resource(one: Any) -> Any:
+    return one.name.virtual_host, one.name.name
 
 
-def _anywhere(parts: Iterator[dict[str, object]]) -> Iterator[dict[str, object]]:
-    for part in parts:
-        del part["vhost"]
-        yield part
+def _by_source(binding: Binding) -> Any:
+    return binding.source.name.virtual_host, binding.source.name.name
 
 
-def _vhost(vhost: VHost) -> dict[str, object]:
+# -- what is written of each
+
+
+def _itself(one: dict[str, object]) -> dict[str, object] | None:
+    return one
+
+
+def _user(user: User) -> dict[str, object] | None:
+    return user.to_dict()
+
+
+def _permission(item: Any) -> dict[str, object] | None:
+    found: Permission | TopicPermission = item[1]
+    return found.to_dict()
+
+
+def _global_parameter(item: Any) -> dict[str, object] | None:
+    return {"name": item[0], "value": item[1]}
+
+
+def _policy(policy: Policy) -> dict[str, object] | None:
+    return policy.to_dict()
+
+
+def _anywhere(shown: Callable[[Any], dict[str, object] | None]) -> Callable[[Any], dict[str, object] | None]:
+    def without_vhost(one: Any) -> dict[str, object] | None:
+        part = shown(one)
+        if part is not None:
+            del part["vhost"]
+        return part
+
+    return without_vhost
+
+
+def _vhost(vhost: VHost) -> dict[str, object] | None:
     out: dict[str, object] = {"name": vhost.name}
     journal = not vhost.has_default_level()
     if vhost.description or vhost.tags or vhost.default_queue_type or vhost.nack_unroutable or journal:
@@ -132,48 +173,44 @@ def _vhost(vhost: VHost) -> dict[str, object]:
     return out
 
 
-def _queues(queues: list[Queue]) -> Iterator[dict[str, object]]:
-    for queue in queues:
-        if queue.declared.exclusive_owner is None:
-            yield {
-                "name": queue.name.name,
-                "vhost": queue.name.virtual_host,
-                "durable": queue.durable,
-                "auto_delete": queue.declared.auto_delete,
-                "arguments": to_python(queue.arguments),
-            }
+def _queue(queue: Queue) -> dict[str, object] | None:
+    if queue.declared.exclusive_owner is not None:
+        return None
+    return {
+        "name": queue.name.name,
+        "vhost": queue.name.virtual_host,
+        "durable": queue.durable,
+        "auto_delete": queue.declared.auto_delete,
+        "arguments": to_python(queue.arguments),
+    }
 
 
-def _exported(exchange: Exchange) -> bool:
+def _exchange(exchange: Exchange) -> dict[str, object] | None:
     name = exchange.name.name
-    return name != "" and not name.startswith("amq.")
+    if name == "" or name.startswith("amq."):
+        return None
+    return {
+        "name": name,
+        "vhost": exchange.name.virtual_host,
+        "type": exchange.type,
+        "durable": exchange.durable,
+        "auto_delete": exchange.auto_delete,
+        "internal": exchange.internal,
+        "arguments": to_python(exchange.arguments),
+    }
 
 
-def _exchanges(exchanges: list[Exchange]) -> Iterator[dict[str, object]]:
-    for exchange in exchanges:
-        if _exported(exchange):
-            yield {
-                "name": exchange.name.name,
-                "vhost": exchange.name.virtual_host,
-                "type": exchange.type,
-                "durable": exchange.durable,
-                "auto_delete": exchange.auto_delete,
-                "internal": exchange.internal,
-                "arguments": to_python(exchange.arguments),
-            }
-
-
-def _bindings(bindings: list[Binding]) -> Iterator[dict[str, object]]:
-    for binding in bindings:
-        if not _exclusive(binding):
-            yield {
-                "source": binding.source.name.name,
-                "vhost": binding.source.name.virtual_host,
-                "destination": binding.destination.name.name,
-                "destination_type": binding.destination.name.kind,
-                "routing_key": binding.key,
-                "arguments": to_python(binding.arguments),
-            }
+def _binding(binding: Binding) -> dict[str, object] | None:
+    if _exclusive(binding):
+        return None
+    return {
+        "source": binding.source.name.name,
+        "vhost": binding.source.name.virtual_host,
+        "destination": binding.destination.name.name,
+        "destination_type": binding.destination.name.kind,
+        "routing_key": binding.key,
+        "arguments": to_python(binding.arguments),
+    }
 
 
 def _exclusive(binding: Binding) -> bool:

@@ -8,7 +8,7 @@ components have a home of their own and are only shown among the parameters: ``o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from warrenmq.broker.access.access import store_key
 
@@ -92,16 +92,21 @@ def _operator_policy(policy: Policy) -> dict[str, object]:
 
 
 def listing(broker: Core) -> Iterator[dict[str, object]]:
-    """All of them as RabbitMQ lists them, with those that live elsewhere; each is made when it is asked for."""
-    for vhost in sorted(broker.vhosts):
+    """All of them as RabbitMQ lists them, with those that live elsewhere; each is made when it is asked for. Theirs is
+    the order of ``order``."""
+    for vhost in broker.vhosts:
         limits = broker.registry.access.vhost_limits.get(vhost)
         if limits:
             yield _limits(vhost, limits)
         for policy in broker.registry.policies.in_vhost(vhost, True):
             yield _operator_policy(policy)
-    for (component, vhost, name), kept in sorted(broker.parameters.of_vhosts.items(), key=_key):
+    for (component, vhost, name), kept in broker.parameters.of_vhosts.items():
         yield {"value": kept, "vhost": vhost, "component": component, "name": name}
 
 
-def _key(item: tuple[tuple[str, str, str], object]) -> tuple[str, str, str]:
-    return item[0]
+def order(one: dict[str, object]) -> Any:
+    """Those that live elsewhere are first: a vhost's limits, and its policies by precedence, as they come."""
+    component = one["component"]
+    if component == VHOST_LIMITS or component == OPERATOR_POLICY:
+        return "", one["vhost"], ""
+    return component, one["vhost"], one["name"]

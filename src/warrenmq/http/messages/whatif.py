@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from warrenmq.broker.access.access import User
 from warrenmq.broker.definitions.exporting import export_definitions
 from warrenmq.http import endpoint
 from warrenmq.http.bridge import ADMINISTRATOR
@@ -72,8 +73,7 @@ async def ask(call: Call) -> object:
     asked, change = await _asked(call)
     line = {"user": call.user.name, "administrator": ADMINISTRATOR in call.user.tags, **_bounds(asked)}
     holds = export_definitions(call.bridge.broker)
-    users = holds.sections["users"]
-    holds.sections["users"] = ({**one, "password_hash": ""} for one in users)  # nobody logs in there
+    holds.sections["users"].shown = _without_password  # nobody logs in there
     before = (await written_out(holds)).taken()
     question = [b'{"before":', *before, b',"asked":{', *change, b"},", encode(line)[1:]]
     name = await asyncio.to_thread(_write, question)
@@ -83,6 +83,10 @@ async def ask(call: Call) -> object:
         raise unavailable(error) from None
     finally:
         await asyncio.to_thread(os.unlink, name)
+
+
+def _without_password(user: User) -> dict[str, object]:
+    return {**user.to_dict(), "password_hash": ""}
 
 
 async def _asked(call: Call) -> tuple[dict[str, Any], list[bytes]]:

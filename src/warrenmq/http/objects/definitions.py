@@ -24,6 +24,7 @@ from warrenmq.http.endpoint import (
     has_more_values,
 )
 from warrenmq.http.errors import bad_request
+from warrenmq.http.in_order import in_order
 from warrenmq.http.models import Definitions
 from warrenmq.http.pacer import Pacer
 from warrenmq.http.pieces import Pieces
@@ -49,16 +50,18 @@ async def export_one(call: Call) -> Response:
 
 
 async def written_out(document: Export) -> Pieces:
-    """Part by part, giving way between them: there may be a hundred thousand."""
+    """Part by part, giving way between them."""
     pacer = Pacer()
     pieces = Pieces(encode(document.entries)[:-1])
-    for section, parts in document.sections.items():
-        pieces.add(b"," + encode(section) + b":[")
+    for name, section in document.sections.items():
+        pieces.add(b"," + encode(name) + b":[")
         between = b""
-        for part in parts:
-            pieces.add(between)
-            pieces.add(encode(part))
-            between = b","
+        for one in await in_order(section.objects, section.order):
+            part = section.shown(one)
+            if part is not None:
+                pieces.add(between)
+                pieces.add(encode(part))
+                between = b","
             await pacer.breathe()
         pieces.add(b"]")
     pieces.add(b"}")

@@ -10,6 +10,7 @@ from warrenmq.broker.definitions.importing import set_vhost_limits
 from warrenmq.broker.policy.policy import parse_policy
 from warrenmq.http.endpoint import POLICYMAKER, POLICYMAKER_VHOST, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_authorised, not_found
+from warrenmq.http.in_order import in_order
 from warrenmq.http.models import GlobalParameter, Parameter
 from warrenmq.http.requests import Value
 
@@ -22,11 +23,12 @@ async def list_parameters(call: Call) -> Iterator[dict[str, object]]:
         call.bridge.vhost(call.path["vhost"])
     wanted = call.path
     vhosts = {vhost.name for vhost in call.bridge.visible_vhosts(call.user)}
-    return (
+    found = (
         one
         for one in parameters.listing(call.bridge.broker)
         if one["vhost"] in vhosts and all(one[key] == value for key, value in wanted.items())
     )
+    return iter(await in_order(list(found), parameters.order))
 
 
 def _found(call: Call) -> dict[str, object] | None:
