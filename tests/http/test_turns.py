@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,12 +44,12 @@ def test_parameters_are_made_some_at_a_time(api: Api, monkeypatch: pytest.Monkey
     define(api, parameters=many)
     together = Together()
 
-    def listing(broker: Any) -> Iterator[dict[str, object]]:
-        for one in of_broker.listing(broker):
-            together.one()
-            yield one
+    def shown(item: of_broker.Item) -> dict[str, object]:
+        together.one()
+        return of_broker.shown(item)
 
-    monkeypatch.setattr(parameters, "parameters", SimpleNamespace(listing=listing, find=of_broker.find))
+    counting = SimpleNamespace(listing=of_broker.listing, order=of_broker.order, shown=shown, find=of_broker.find)
+    monkeypatch.setattr(parameters, "parameters", counting)
     assert api.get("/parameters/shovel/%2F?columns=name") == [{"name": one["name"]} for one in many]
     assert sum(together.counts) == MANY and max(together.counts) <= SLICE_ITEMS
     assert api.get("/parameters/shovel/%2F/p00007")["value"] == {"n": 7}

@@ -66,7 +66,7 @@ def export_definitions(broker: Core) -> Export:
     sections["vhosts"] = Section(vhosts, _vhost, _by_name)
     sections["permissions"] = Section(access.permissions.items(), _permission, _by_key)
     sections["topic_permissions"] = Section(access.topic_permissions.items(), _permission, _by_key)
-    sections["parameters"] = Section(parameters.listing(broker), _itself, parameters.order)
+    sections["parameters"] = Section(parameters.listing(broker), _parameter, parameters.order)
     sections["global_parameters"] = Section(broker.parameters.globally.items(), _global_parameter, _by_key)
     _vhosts_parts(broker, vhosts, document)
     return document
@@ -75,8 +75,8 @@ def export_definitions(broker: Core) -> Export:
 def export_vhost(broker: Core, vhost: VHost) -> Export:
     """One vhost's part, without naming it in queues, exchanges and bindings, so that it fits into another one."""
     document = Export({"rabbit_version": broker.node.rabbitmq_version})
-    here = [one for one in parameters.listing(broker) if one["vhost"] == vhost.name]
-    document.sections["parameters"] = Section(here, _itself, parameters.order)
+    here = [one for one in parameters.listing(broker) if one[0][1] == vhost.name]
+    document.sections["parameters"] = Section(here, _parameter, parameters.order)
     _vhosts_parts(broker, [vhost], document)
     for name in ("queues", "exchanges", "bindings"):
         section = document.sections[name]
@@ -127,10 +127,6 @@ def _by_source(binding: Binding) -> Any:
 # -- what is written of each
 
 
-def _itself(one: dict[str, object]) -> dict[str, object] | None:
-    return one
-
-
 def _user(user: User) -> dict[str, object] | None:
     return user.to_dict()
 
@@ -138,6 +134,10 @@ def _user(user: User) -> dict[str, object] | None:
 def _permission(item: Any) -> dict[str, object] | None:
     found: Permission | TopicPermission = item[1]
     return found.to_dict()
+
+
+def _parameter(item: parameters.Item) -> dict[str, object] | None:
+    return parameters.shown(item)
 
 
 def _global_parameter(item: Any) -> dict[str, object] | None:

@@ -7,14 +7,13 @@ components have a home of their own and are only shown among the parameters: ``o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from warrenmq.broker.access.access import store_key
+from warrenmq.broker.policy.policy import Policy
 
 if TYPE_CHECKING:
     from warrenmq.broker.core import Core
-    from warrenmq.broker.policy.policy import Policy
 
 # kinds in the store
 PARAMETER: Final = "parameter"
@@ -22,7 +21,11 @@ GLOBAL_PARAMETER: Final = "global_parameter"
 
 OPERATOR_POLICY: Final = "operator_policy"
 VHOST_LIMITS: Final = "vhost-limits"
+LIMITS: Final = "limits"  # the name of them
 CLUSTER_NAME: Final = "cluster_name"
+
+
+Item = tuple[tuple[str, str, str], object]  # component, vhost and name; what is kept
 
 
 def put(broker: Core, component: str, vhost: str, name: str, value: object) -> None:
@@ -67,46 +70,50 @@ def vhost_deleted(broker: Core, vhost: str) -> None:
 
 def find(broker: Core, component: str, vhost: str, name: str) -> dict[str, object] | None:
     """One as it is listed."""
-    if component == VHOST_LIMITS and name == "limits":
+    place = (component, vhost, name)
+    if component == VHOST_LIMITS and name == LIMITS:
         limits = broker.registry.access.vhost_limits.get(vhost)
         if limits:
-            return _limits(vhost, limits)
+            return shown((place, limits))
     if component == OPERATOR_POLICY:
         policy = broker.registry.policies.get(vhost, name, True)
         if policy is not None:
-            return _operator_policy(policy)
+            return shown((place, policy))
     kept = broker.parameters.of_vhosts
-    key = (component, vhost, name)
-    return {"value": kept[key], "vhost": vhost, "component": component, "name": name} if key in kept else None
+    return shown((place, kept[place])) if place in kept else None
 
 
-def _limits(vhost: str, limits: dict[str, int]) -> dict[str, object]:
-    return {"value": dict(limits), "vhost": vhost, "component": VHOST_LIMITS, "name": "limits"}
-
-
-def _operator_policy(policy: Policy) -> dict[str, object]:
-    value = policy.to_dict()
-    del value["vhost"]
-    del value["name"]
-    return {"value": value, "vhost": policy.vhost, "component": OPERATOR_POLICY, "name": policy.name}
-
-
-def listing(broker: Core) -> Iterator[dict[str, object]]:
-    """All of them as RabbitMQ lists them, with those that live elsewhere; each is made when it is asked for. Theirs is
-    the order of ``order``."""
+def listing(broker: Core) -> list[Item]:
+    """All of them, with those that live elsewhere, as they are found: ``order`` has RabbitMQ's order, ``shown`` one as
+    it is listed."""
+    found: list[Item] = []
     for vhost in broker.vhosts:
         limits = broker.registry.access.vhost_limits.get(vhost)
         if limits:
-            yield _limits(vhost, limits)
+            found.append(((VHOST_LIMITS, vhost, LIMITS), limits))
         for policy in broker.registry.policies.in_vhost(vhost, True):
-            yield _operator_policy(policy)
-    for (component, vhost, name), kept in broker.parameters.of_vhosts.items():
-        yield {"value": kept, "vhost": vhost, "component": component, "name": name}
+            found.append(((OPERATOR_POLICY, vhost, policy.name), policy))
+    found.extend(broker.parameters.of_vhosts.items())
+    return found
 
 
-def order(one: dict[str, object]) -> Any:
-    """Those that live elsewhere are first: a vhost's limits, and its policies by precedence, as they come."""
-    component = one["component"]
-    if component == VHOST_LIMITS or component == OPERATOR_POLICY:
-        return "", one["vhost"], ""
-    return component, one["vhost"], one["name"]
+def order(item: Item) -> tuple[str, str, str]:
+    """Those that live elsewhere are first: a vhost's limits, and its policies by precedence, as they were found."""
+    place = item[0]
+    if place[0] == VHOST_LIMITS or place[0] == OPERATOR_POLICY:
+        return "", place[1], ""
+    return place
+
+
+def shown(item: Item) -> dict[str, object]:
+    """One as it is listed."""
+    component, vhost, name = item[0]
+    kept = item[1]
+    if component == OPERATOR_POLICY and isinstance(kept, Policy):
+        value = kept.to_dict()
+        del value["vhost"]
+        del value["name"]
+        kept = value
+    elif component == VHOST_LIMITS and isinstance(kept, dict):
+        kept = dict(kept)
+    return {"value": kept, "vhost": vhost, "component": component, "name": name}

@@ -23,12 +23,12 @@ async def list_parameters(call: Call) -> Iterator[dict[str, object]]:
         call.bridge.vhost(call.path["vhost"])
     wanted = call.path
     vhosts = {vhost.name for vhost in call.bridge.visible_vhosts(call.user)}
-    found = (
-        one
-        for one in parameters.listing(call.bridge.broker)
-        if one["vhost"] in vhosts and all(one[key] == value for key, value in wanted.items())
-    )
-    return iter(await in_order(list(found), parameters.order))
+    ordered = await in_order(parameters.listing(call.bridge.broker), parameters.order)
+    return (one for one in map(parameters.shown, ordered) if _is_wanted(one, vhosts, wanted))
+
+
+def _is_wanted(one: dict[str, object], vhosts: set[str], wanted: dict[str, str]) -> bool:
+    return one["vhost"] in vhosts and all(one[key] == value for key, value in wanted.items())
 
 
 def _found(call: Call) -> dict[str, object] | None:
