@@ -24,7 +24,6 @@ from warrenmq.log.record import decode_message, holder_count, holders_start
 from warrenmq.wire.content import decode_properties
 
 OF_WHAT_IS_HELD = ("acked", "auto_acked", "lease_settled", "rejected_", "delivery_limit_")
-WITHDRAWN = "(withdrawn)"  # of what the disk did not take only the place is left
 
 
 @dataclass
@@ -103,8 +102,7 @@ class Replay(Witness):
         self._who[who] = json.loads(text)
 
     def message(self, _time: int, address: int, data: bytes, at: int, who: int, _number: int) -> None:
-        header = decode_message(data, at).header
-        id = decode_properties(header).message_id or "" if header else WITHDRAWN
+        id = decode_properties(decode_message(data, at).header).message_id or ""
         self.messages[address] = id
         if who:
             sender = self._who[who]

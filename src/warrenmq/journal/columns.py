@@ -41,7 +41,7 @@ from warrenmq.log.record import (
     message_id_of,
     number_of,
 )
-from warrenmq.log.told_bodies import DAMAGED, IN_RECORD, LACKING, THERE, TOO_LONG
+from warrenmq.log.told_bodies import DAMAGED, IN_RECORD, LACKING, NOT_WRITTEN, THERE, TOO_LONG
 from warrenmq.wire.content import Properties, encode_header
 
 # kinds of events; a cause of leaving is added to LEFT
@@ -383,6 +383,9 @@ class EventColumns(Witness):
 
     def _add_body(self, data: bytes, at: i64) -> None:
         """The body of the record of the next row, if somebody who gets it wants it told."""
+        if _is_emptied(data, at):  # whoever would have got it
+            self._say(0, LACKING[NOT_WRITTEN].encode())
+            return
         if int(message_id_of(data, at)) not in self._told_bodies and not self._is_among(self.known.wordy, data, at):
             return
         begin = body_start(data, at)
@@ -447,3 +450,10 @@ class EventColumns(Witness):
         write_i64_le(self.tags, tag)
         self.flags.append(u8(flags))
         self.rows += 1
+
+
+def _is_emptied(data: bytes, at: i64) -> bool:
+    """Had it a body that the disk did not take, and that nobody holds (``log/batch.without_dead``)?"""
+    if holder_count(data, at) or body_length(data, at) or i64(read_i32_le(data, at + HEADER_LENGTH_AT)) < 12:
+        return False
+    return read_i64_be(data, header_start(data, at) + 4) > 0

@@ -33,10 +33,14 @@ from warrenmq.log.layout import (
 from warrenmq.log.leasings import Leasings
 from warrenmq.log.levels import Levels
 from warrenmq.log.reads import Reads
-from warrenmq.log.record import message_id_of, number_of, record_size, write_chunk, written_head
+from warrenmq.log.record import decode_message, message_id_of, number_of, record_size, write_chunk, written_head
 from warrenmq.log.sums import Sums, chained, holder_head, signed, total
 from warrenmq.log.told_bodies import ToldBodies
 from warrenmq.log.unlogged import Unlogged
+
+NUMBER: Final = 0  # what is kept of a record in a batch that waits for the disk: its number, and of a message its id
+HEAD: Final = 1  # all but its body, which is empty, and its holders, which are none
+WHOLE: Final = 2  # somebody holds it
 
 KEEP_BUFFER: Final = 8 << 20  # a larger buffer is given back rather than kept for the next batch
 
@@ -313,10 +317,12 @@ class OpenBatch:
         return self.copied[at : at + record_size(self.copied, at)]
 
 
-def without_dead(sealed: Sealed, dead: vec[bool], start: i64) -> Sealed:
-    """The same batch with its dead records emptied: they keep their numbers and lose their contents.
+def without_dead(sealed: Sealed, kept: vec[i64], start: i64) -> Sealed:
+    """The same batch with its dead records emptied: they keep their numbers and lose their bodies, or, where nothing
+    but the NUMBER is kept, all that they were.
 
-    For a batch that waits for the disk to come back: what nobody holds any more need not be written.
+    For a batch that waits for the disk to come back: what nobody holds any more need not be written. What it was, the
+    journal tells.
     """
     out = OpenBatch(start)
     data = sealed.messages
@@ -324,7 +330,7 @@ def without_dead(sealed: Sealed, dead: vec[bool], start: i64) -> Sealed:
     while i < len(sealed.offsets):
         at = i64(sealed.offsets[i])
         record = number_of(data, at)
-        if not dead[i]:
+        if kept[i] == WHOLE:
             if i == 0:
                 out.first_record = record
             out.offsets = append(out.offsets, i32(len(out.messages)))
@@ -332,6 +338,11 @@ def without_dead(sealed: Sealed, dead: vec[bool], start: i64) -> Sealed:
             out.heads = chained(out.heads, written_head(data, at, sealed.size_of(i)))
         elif data[at] == CHUNK:
             out.chunk(record, b"")
+        elif kept[i] == HEAD:
+            was = decode_message(data, at, with_body=False)
+            out.begin_message(
+                MESSAGE, record, was.message_id, was.header, b"", was.exchange, was.routing_keys, was.flags, 0
+            )
         else:
             out.begin_message(MESSAGE, record, message_id_of(data, at), b"", b"", "", b"", 0, 0)
         i += 1

@@ -111,7 +111,14 @@ MESSAGE_FIELDS: Final = f"{MESSAGE_HEAD} body_sum:sum {MESSAGE_REST} head_sum:su
 OLD_MESSAGE_FIELDS: Final = f"{MESSAGE_HEAD} {MESSAGE_REST}"
 
 MESSAGES: Final[list[RecordSpec]] = [
-    RecordSpec("message", layout.MESSAGE, MESSAGE_FIELDS, "a message", since=2),
+    RecordSpec(
+        "message",
+        layout.MESSAGE,
+        MESSAGE_FIELDS,
+        "a message; one that a failing disk did not take, and that nobody held any more when it was well again, has no "
+        "holders and an empty body, and an empty header too where nothing but its id is kept",
+        since=2,
+    ),
     RecordSpec(
         "chunked message",
         layout.CHUNKED,

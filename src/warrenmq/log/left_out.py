@@ -17,7 +17,7 @@ from mypy_extensions import i32, i64
 
 from warrenmq.log.layout import HOLDER, HOLDER_POSITION_AT, HOLDER_QUEUE_AT, RECORD_BITS
 from warrenmq.log.levels import OFF, is_sampled
-from warrenmq.log.record import holder_count, holders_start, message_id_of
+from warrenmq.log.record import holder_count, holders_start, is_bare, message_id_of
 
 RECORDS: Final = 0  # in the place of a queue: the bits are of records, not of offsets
 PART: Final = 20  # octets before the bits: queue, first number, length
@@ -138,10 +138,15 @@ class LeftOut:
 
     def take(self, address: i64, data: bytes, at: i64) -> bool:
         """A record is written. Is it left out?"""
-        if not self._samples:
+        if not self._samples and not self.quiet:
             return False
         count = holder_count(data, at)
-        if count == 0 or address in self._wanted:
+        if address in self._wanted:
+            return False
+        if is_bare(data, at):  # for whom it was nobody knows any more; where all is told, there would be more of it
+            self._add(address)
+            return True
+        if count == 0 or not self._samples:
             return False
         id = message_id_of(data, at)
         start = holders_start(data, at)

@@ -51,6 +51,10 @@ class Level:
         self.level: Final = level
         self.sample: Final = sample  # 1 in so many messages
 
+    def tells(self, id: i64) -> bool:
+        """Is the message with this id told, when the log has it for this queue?"""
+        return self.level != OFF and is_sampled(id, self.sample)
+
 
 @final
 class Levels:
@@ -76,6 +80,13 @@ class Levels:
     def queue_gone(self, queue: Named, vhost: str) -> None:
         """There is nothing any more that could be told of it."""
         self._levels.pop((queue.number, vhost), None)
+
+    def by_queue(self) -> dict[int, Level]:
+        """Those of queues and delayed exchanges, by their numbers; of any other all is told."""
+        found: dict[int, Level] = {}
+        for level in self._levels.values():
+            found[level.queue.number] = level
+        return found
 
     def end_turn(self) -> None:
         """In a new segment all of them are told again."""

@@ -128,7 +128,17 @@ def holders_start(data: bytes, at: i64) -> i64:
     return body_start(data, at) + body_length(data, at) + exchange_length(data, at) + keys_length(data, at)
 
 
-def decode_message(data: bytes, at: i64) -> StoredMessage:
+def head_length(data: bytes, at: i64) -> i64:
+    """The octets that say what the message at ``at`` was, beside its body."""
+    return i64(read_i32_le(data, at + HEADER_LENGTH_AT)) + exchange_length(data, at) + keys_length(data, at)
+
+
+def is_bare(data: bytes, at: i64) -> bool:
+    """Is it a message of which no more is left than its number and its id?"""
+    return holder_count(data, at) == 0 and i64(read_i32_le(data, at + HEADER_LENGTH_AT)) == 0
+
+
+def decode_message(data: bytes, at: i64, with_body: bool = True) -> StoredMessage:
     """The message at ``at``; of a chunked one the body is its list of chunk addresses."""
     header = header_start(data, at)
     body = header + i64(read_i32_le(data, at + HEADER_LENGTH_AT))
@@ -137,7 +147,7 @@ def decode_message(data: bytes, at: i64) -> StoredMessage:
     return StoredMessage(
         message_id_of(data, at),
         data[header:body],
-        data[body:exchange],
+        data[body:exchange] if with_body else b"",
         data[exchange:keys].decode("utf-8", "surrogateescape"),
         data[keys : keys + keys_length(data, at)],
         flags_of(data, at),

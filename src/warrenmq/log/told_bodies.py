@@ -23,11 +23,13 @@ TOO_MANY: Final = 2
 NOT_ALL_CAME: Final = 3
 DAMAGED: Final = 4
 TOO_LONG: Final = 5
+NOT_WRITTEN: Final = 6
 LACKING: Final = {
     TOO_MANY: f"body left out: more than {MOST_A_TURN >> 20} MiB of transient bodies at a time",
     NOT_ALL_CAME: "body left out: it was refused before all of it came",
     DAMAGED: "body left out: it is damaged or gone in the log",
     TOO_LONG: "body left out: it is longer than 16 MiB",
+    NOT_WRITTEN: "body left out: the disk did not take it",
 }
 
 
