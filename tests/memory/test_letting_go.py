@@ -13,12 +13,15 @@ from pathlib import Path
 import pytest
 
 from warrenmq import build_info
+from warrenmq import client as amqp
 from warrenmq.broker.channel.acks import Taken
-from warrenmq.broker.publish.publishing import Uncommitted
+from warrenmq.broker.channel.channel import Channel
+from warrenmq.broker.connection.connection import Connection
+from warrenmq.broker.publish.publishing import Publishing, Uncommitted
 from warrenmq.broker.queue.letters import Letter
-from warrenmq.broker.queue.queue import Entry, Queue
+from warrenmq.broker.queue.queue import Consumer, Entry, Queue
+from warrenmq.broker.records import Binding, Exchange
 from warrenmq.broker.services.freeing import SLICE
-from warrenmq.client import Connection
 from warrenmq.testing import Broker
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
@@ -125,6 +128,110 @@ def read_from_a_stream(client: CoreClient) -> None:
     client.consume("s", prefetch=2, arguments={"x-stream-offset": "first"})
 
 
+def lost(client: CoreClient) -> None:
+    client.core.broker.begin_turn()
+    client.connection.lost("gone")
+    client.core.end_turn()
+
+
+def a_connection(core: Core, client: CoreClient) -> None:  # noqa: ARG001
+    other = core.client()
+    other.open(mode="confirm.select")
+    other.consume("q")
+    other.publish("", "q", b"x")
+    other.send("basic.ack", delivery_tag=1)
+    lost(other)
+
+
+def a_connection_in_a_transaction(core: Core, client: CoreClient) -> None:  # noqa: ARG001
+    other = core.client()
+    other.open(mode="tx.select")
+    other.publish("", "q", b"x")
+    other.call("tx.commit")
+    other.call("basic.get", queue="q")
+    other.send("basic.ack", delivery_tag=1)
+    lost(other)
+    core.settle()
+
+
+def a_connection_that_awaits_replies(core: Core, client: CoreClient) -> None:  # noqa: ARG001
+    other = core.client()
+    other.consume("amq.rabbitmq.reply-to", no_ack=True)
+    other.publish("", "q", b"x", reply_to="amq.rabbitmq.reply-to")
+    lost(other)
+
+
+def a_channel(core: Core, client: CoreClient) -> None:  # noqa: ARG001
+    client.open(2, mode="confirm.select")
+    client.consume("q", channel=2)
+    client.publish("", "q", b"x")
+    client.call("channel.close", 2, reply_code=200, reply_text="", class_id=0, method_id=0)
+
+
+def a_channel_that_was_in_error(core: Core, client: CoreClient) -> None:  # noqa: ARG001
+    client.open(2)
+    client.send("queue.declare", 2, queue="none", passive=True)
+    client.send("channel.close-ok", 2)
+
+
+def a_consumer(core: Core, client: CoreClient) -> None:  # noqa: ARG001
+    client.consume("q")
+    client.call("basic.cancel", consumer_tag="c")
+
+
+def an_exchange(core: Core, client: CoreClient) -> None:  # noqa: ARG001
+    for kind in ("direct", "fanout", "topic", "headers", "x-consistent-hash", "x-delayed-message"):
+        arguments = {"x-delayed-type": "topic"} if kind == "x-delayed-message" else {}
+        client.call("exchange.declare", exchange="e", type=kind, arguments=arguments)
+        client.call("queue.bind", queue="q", exchange="e", routing_key="1")
+        client.publish("e", "1", b"x")
+        client.call("queue.unbind", queue="q", exchange="e", routing_key="1")
+        client.call("exchange.delete", exchange="e")
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        a_connection,
+        a_connection_in_a_transaction,
+        a_connection_that_awaits_replies,
+        a_channel,
+        a_channel_that_was_in_error,
+        a_consumer,
+        an_exchange,
+    ],
+    ids=lambda ends: ends.__name__,
+)
+def test_what_ends_in_a_broker_that_goes_on_is_freed_without_a_collection(
+    ends: Callable[[Core, CoreClient], None], tmp_path: Path
+) -> None:
+    """But for queues, whose parts lead back to them, and exchanges that were bound when they were deleted."""
+    kinds = [Connection, Channel, Consumer, Exchange, Binding, Publishing]
+    with Core(tmp_path) as core:
+        client = core.client()
+        client.declare("q")
+        ends(core, client)
+        client.call("queue.purge", queue="q")
+        before = [alive(kind) for kind in kinds]
+        for _ in range(20):
+            ends(core, client)
+        client.call("queue.purge", queue="q")
+        assert [alive(kind) for kind in kinds] == before
+
+
+def test_a_queue_that_is_gone_is_not_kept_by_what_was_published_to_it(tmp_path: Path) -> None:
+    with Core(tmp_path) as core:
+        client = core.client()
+        before = alive(Queue)
+        for number in range(20):
+            client.declare(f"q{number}")
+            client.publish("", f"q{number}", b"x")
+            client.call("queue.delete", queue=f"q{number}")
+        core.settle()
+        gc.collect()
+        assert alive(Queue) == before
+
+
 SITUATIONS: list[Callable[[CoreClient], None]] = [
     waiting,
     delivered,
@@ -159,7 +266,7 @@ def test_a_broker_that_is_over_holds_no_entries(
 
 def test_brokers_that_ran_in_one_process_leave_nothing_behind_however_many_they_were() -> None:
     def use() -> None:
-        with Broker() as broker, Connection(broker.url) as connection:
+        with Broker() as broker, amqp.Connection(broker.url) as connection:
             channel = connection.channel()
             for name in ("one", "two"):
                 channel.queue_declare(name, durable=True)

@@ -45,6 +45,11 @@ class Route(Dependent):
         self.told: Named = NOBODY  # as the journal has the way to them
         self.window: Window | None = None  # of an exchange that takes no message id twice
 
+    def fall(self) -> None:
+        """Whoever had found it knows it for a while yet: that keeps no queue that is gone."""
+        self.valid = False
+        self.queues = []
+
 
 @final
 class Memo:
@@ -82,7 +87,7 @@ class Memo:
     def forget(self) -> None:
         """All of them: rights have changed, or the connection is over."""
         for route in self._routes.values():
-            route.valid = False
+            route.fall()
         self._routes.clear()
         self._last_route = None
         self._last_arguments = b""

@@ -18,6 +18,10 @@ class Dependent:
     def __init__(self) -> None:
         self.valid: bool = True
 
+    def fall(self) -> None:
+        """It holds no longer."""
+        self.valid = False
+
 
 @final
 class Dependents:
@@ -64,4 +68,4 @@ class Dependents:
         if routes is not None:
             self._limit.pop(name, None)
             for route in routes:
-                route.valid = False
+                route.fall()
