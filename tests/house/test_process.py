@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -29,6 +30,22 @@ for _ in range(20):
 sys._debugmallocstats()
 """
 
+BODIES = """
+import ctypes
+from warrenmq.server.process import settle_malloc
+
+end = ctypes.CDLL("libc.so.6").sbrk
+end.restype = ctypes.c_void_p
+ends = []
+if settle_malloc():
+    for _ in range(2):  # 320 MiB, freed some at a time as long bodies are
+        pieces = [bytes(128 << 10) for _ in range(8 * 320)]
+        while pieces:
+            del pieces[-64:]
+            ends.append(end(0))
+print(*ends)
+"""
+
 LET_GO = """
 import decimal, json, sqlite3, ssl, zlib
 from warrenmq.server.process import let_go_of_code
@@ -44,6 +61,16 @@ let_go_of_code()
 after = octets()
 print(before, after, json.loads(json.dumps(float(decimal.Decimal("1.5")))))
 """
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="about glibc's malloc")
+def test_very_much_memory_is_given_back_some_at_a_time() -> None:
+    run = subprocess.run([sys.executable, "-c", BODIES], capture_output=True, text=True, check=True, timeout=60)
+    ends = [int(end) for end in run.stdout.split()]
+    if not ends:
+        pytest.skip("another C library")
+    given_back = [before - after for before, after in pairwise(ends) if after < before]
+    assert sum(given_back) > 320 << 20 and max(given_back) <= 80 << 20  # some ten milliseconds each, at most
 
 
 @pytest.mark.skipif(sys.implementation.name != "cpython", reason="about CPython's allocator")
