@@ -113,6 +113,7 @@ BODIES: dict[str, Any] = {
         ],
     },
 }
+BODIES["/cluster/transfer"] = {"to": "another"}
 BODIES["/definitions/{vhost}"] = {
     key: BODIES["/definitions"][key] for key in ("policies", "queues", "exchanges", "bindings")
 }
