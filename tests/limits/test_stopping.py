@@ -10,6 +10,7 @@ import pytest
 from tests.support import web
 from tests.support.turns import before_each_end
 from warrenmq.broker.connection.jobs import QUEUES, RemoveQueues
+from warrenmq.broker.start.stopping import AT_ONCE
 from warrenmq.server import app
 from warrenmq.testing import Broker
 
@@ -65,6 +66,27 @@ def test_what_is_transient_is_forgotten_some_a_turn_by_stop_app(monkeypatch: pyt
         by_stop_app(broker)
         gone = [before - after for before, after in zip([50, *left], left, strict=False)]
     assert sum(gone) == 50 and max(gone) == 1
+
+
+def test_what_a_stop_forgets_is_told_some_queues_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the same order of things a broker with few queues ends no more than a few turns."""
+    monkeypatch.setattr(app, "STEPS", 1)
+
+    def turns_of_a_stop(queues: int) -> int:
+        ends: list[None] = []
+        with Broker() as broker:
+            server = broker.server
+
+            def begin() -> None:
+                server.begin()
+                for number in range(queues):
+                    server.broker.vhosts["/"].declare_queue(f"q{number}", False, None, False, {})
+
+            broker.call(begin)
+            broker.call(lambda: before_each_end(server, monkeypatch, lambda: ends.append(None)))
+        return len(ends)
+
+    assert turns_of_a_stop(SLICES * AT_ONCE) >= turns_of_a_stop(1) + SLICES - 1
 
 
 @pytest.mark.pure

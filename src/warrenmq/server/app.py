@@ -380,9 +380,7 @@ class Server:
         if self.starting is not None:
             self.starting.give_up()
         else:
-            self.begin()
-            tell_forgotten(self.broker)
-            self.end_turn()
+            await self._tell_forgotten()
             self.ledger.step(LEDGER_LAST)
             self.log.flush()
             self.log.close(self.broker.log_indexes())
@@ -390,6 +388,15 @@ class Server:
         self.turns.worker.stop()
         await self.journal.stop()
         self.broker.let_go()
+
+    async def _tell_forgotten(self) -> None:
+        steps = tell_forgotten(self.broker)
+        self.begin()
+        while not some_steps(steps):
+            self.watchdog.lap("a part of what is forgotten")
+            await asyncio.sleep(0)
+            self.begin()
+        self.end_turn()
 
     async def leave_clients(self, reason: str, seconds: float) -> None:
         """Another node leads now: clients are told to go there, and nothing of this one's memory is kept."""

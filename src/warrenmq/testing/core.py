@@ -145,7 +145,8 @@ class Core:
         """Shut down cleanly: the next start needs no scan."""
         self.broker.begin_turn()
         self.broker.shut_down("over")
-        tell_forgotten(self.broker)
+        for _ in tell_forgotten(self.broker):
+            pass
         self.commit()
         self.log.flush()
         indexes = self.broker.log_indexes()

@@ -17,31 +17,36 @@ if TYPE_CHECKING:
     from warrenmq.broker.vhost.vhost import VHost
 
 
-COUNTED_AT_ONCE: Final = 1000  # queues
+AT_ONCE: Final = 1000  # queues
 
 
-def tell_forgotten(broker: Core) -> None:
-    """The process ends: the journal is told what the next one will not find."""
-    for vhost in broker.vhosts.values():
-        for queue in vhost.queues.values():
-            queue.tell_forgotten()
+def tell_forgotten(broker: Core) -> Iterator[None]:
+    """The process ends: the journal is told what the next one will not find. A step is so many queues."""
+    for vhost in list(broker.vhosts.values()):
+        for some in _some_at_a_time(vhost):
+            for queue in some:
+                queue.tell_forgotten()
+            yield
     broker.delay.tell_forgotten()
-    for _ in count_not_told(broker):
-        pass
+    yield from count_not_told(broker)
 
 
 def count_not_told(broker: Core) -> Iterator[None]:
     """The journal is told how much the levels left out. A step is so many queues."""
-    left = COUNTED_AT_ONCE
     for vhost in list(broker.vhosts.values()):
-        for queue in list(vhost.queues.values()):
-            if left == 0:
-                left = COUNTED_AT_ONCE
+        for some in _some_at_a_time(vhost):
+            for queue in some:
+                if not queue.gone:
+                    queue.journal.count_not_told()
+            if len(some) == AT_ONCE:
                 yield
-            left -= 1
-            if not queue.gone:
-                queue.journal.count_not_told()
         vhost.journal.tell_not_told(broker.services.log)
+
+
+def _some_at_a_time(vhost: VHost) -> Iterator[list[Queue]]:
+    queues = list(vhost.queues.values())
+    for start in range(0, len(queues), AT_ONCE):
+        yield queues[start : start + AT_ONCE]
 
 
 def forget_transient(broker: Core) -> Iterator[None]:
