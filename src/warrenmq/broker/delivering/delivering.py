@@ -63,7 +63,12 @@ def offer(services: Services, message: Message, queues: list[Queue], body: BodyI
 
 
 def accept(services: Services, message: Message, queues: list[Queue], body: BodyInLog | None) -> i64:
-    """Put the message into queues that do not refuse it."""
+    """Put the message into queues that do not refuse it.
+
+    All of them in this turn, however many: the log's record names its position in each of them, and a crash between two
+    batches would leave it in some. Only the number of queues bounds it, a microsecond or so each; it counts for what
+    the turn takes, so that the next such message waits for another one.
+    """
     if len(queues) == 1:
         return _accept_one(services, message, queues[0], body)
     if not queues:
