@@ -237,7 +237,9 @@ def test_a_node_that_does_not_know_what_the_others_may_use_stays_out(tmp_path: P
         etcd.written(*store.ask(etcd.put("/warren/trial/0/settings", b'{"wire": 2}')))
         other.start()
         cluster.wait("its word", lambda: other.times("cluster.too_old") == 1)
+        publisher = Publisher(cluster)  # a leader misses nobody as long as it has nothing to say
         cluster.wait_in_sync(1)
+        publisher.stop()
         assert done("pause", "--url", url(leader))["done"] == "paused"
         values = etcd.found(*store.ask(etcd.read_below("/warren/trial/0/settings"))).values
         assert json.loads(values["/warren/trial/0/settings"]) == {"wire": 2, "paused": True}

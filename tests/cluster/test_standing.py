@@ -137,8 +137,13 @@ def test_the_command_line_shows_it_from_any_node_and_its_exit_says_whether_all_i
         leader.kill()
         follower.start()
         cluster.wait("HTTP", lambda: answers(follower))
-        nobody = warren("cluster", "status", "--url", f"http://127.0.0.1:{follower.http_port}")
-        assert nobody.returncode == 1 and "problem\tnobody leads" in nobody.stdout
+
+        def nobody_leads() -> bool:  # until its lease is over the leader is one
+            nobody = warren("cluster", "status", "--url", f"http://127.0.0.1:{follower.http_port}")
+            assert nobody.returncode == 1
+            return "problem\tnobody leads" in nobody.stdout
+
+        cluster.wait("word that nobody leads", nobody_leads)
 
 
 def answers(member: Member) -> bool:

@@ -289,7 +289,8 @@ def test_ten_thousand_queues_are_paged_filtered_and_sorted_by_the_broker(api: Ap
 def test_to_show_ten_thousand_queues_and_to_answer_a_click_is_as_much_work_as_with_a_hundred(
     api: Api, browser: Any, cookies: Any
 ) -> None:
-    """Counted: calls of functions in the page, its elements, what it asks for. How long that takes is the machine's."""
+    """Counted: calls of functions in the page, its elements, what it asks for. How long that takes is the machine's,
+    as is how often the stream came meanwhile; a page that looks at each queue would need a hundred times as much."""
     work: dict[str, dict[str, int]] = {}
     for vhost, count in (("hundred", 100), ("thousands", 10_000)):
         api.put(f"/vhosts/{vhost}", {})
@@ -328,6 +329,6 @@ def test_to_show_ten_thousand_queues_and_to_answer_a_click_is_as_much_work_as_wi
         context.close()
         api.ask("DELETE", f"/vhosts/{vhost}")
     few, many = work["hundred"], work["thousands"]
-    assert all(many[what] <= 1.5 * few[what] + 5 for what in few), work
+    assert all(many[what] <= 3 * few[what] + 5 for what in few), work
     assert max(many[f"{what}, asked"] for what in ("paged", "sorted", "filtered")) <= 3, work
     assert many["asked"] <= 60, work

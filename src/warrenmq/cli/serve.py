@@ -120,9 +120,9 @@ async def serve(settings: Settings, reread: Callable[[], Settings]) -> None:
     await _serve(server, settings, reread, supervisor, ending)
 
 
-async def _complete(server: Server) -> None:
+async def _complete(server: Server, settings: Settings) -> None:
     """To the end of the start, behind which the process settles."""
-    with _told():
+    with _told(settings):
         await server.complete()
     process.settle_garbage(server.watchdog.collections)
     process.let_go_of_code()
@@ -160,7 +160,7 @@ async def _serve(
     stop, reason = ending.stop, ending.reason
     on_hangup = Hangup(server, supervisor, reread, _has_terminal(), lambda: _on_signal(signal.SIGHUP, reason, stop))
     loop.add_signal_handler(signal.SIGHUP, on_hangup.run)
-    whole = asyncio.ensure_future(_complete(server))
+    whole = asyncio.ensure_future(_complete(server, settings))
     if server.starting is None:
         await whole
     print(start_block(server, settings), flush=True)
@@ -298,16 +298,13 @@ def _listening_at(server: Server) -> str:
 
 
 async def _start(server: Server, settings: Settings) -> None:
-    with _told():
-        try:
-            await server.open()
-        except OSError as error:
-            raise address_error(error, settings) from error
+    with _told(settings):
+        await server.open()
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """What is wrong with the data folder, a certificate or an extension, in one line."""
+def _told(settings: Settings) -> Iterator[None]:
+    """What is wrong with the data folder, a certificate, an extension or an address, in one line."""
     from warrenmq.broker.extensions.extensions import ExtensionError
     from warrenmq.log.format import LogError
     from warrenmq.server.tls_files import CertificateError
@@ -318,6 +315,8 @@ def _told() -> Iterator[None]:
         raise CannotStart(str(error)) from None
     except ExtensionError as error:
         raise CannotStart(f"{error}: see --interceptors and --decorators") from None
+    except OSError as error:
+        raise address_error(error, settings) from error
 
 
 def start_block(server: Server, settings: Settings) -> str:
