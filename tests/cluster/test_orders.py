@@ -66,7 +66,7 @@ def test_leadership_goes_where_the_operator_says_and_stays_there_while_takeovers
         print(f"transfer: {said['seconds']} s, no confirm for {publisher.longest:.2f} s", end=" ")
         assert cluster.need_leader() is first
         cluster.wait("start anew", lambda: leader.times("cluster.leaves") == 1)
-        assert first.times("cluster.campaign") == 1 and other.times("cluster.campaign") == 0
+        assert first.times("cluster.leading") == 1 and other.times("cluster.campaign") == 0
         cluster.wait_in_sync(3)
 
         # rolling restart of the one that led: a node that follows is stopped and comes back

@@ -36,14 +36,18 @@ from warrenmq.server.process import settle_malloc
 
 end = ctypes.CDLL("libc.so.6").sbrk
 end.restype = ctypes.c_void_p
-ends = []
+count = 8 * 320
+ends = [0] * (2 * count // 64)  # lists that would grow meanwhile would lie behind the pieces, and keep them there
+pieces = [b""] * count
 if settle_malloc():
-    for _ in range(2):  # 320 MiB, freed some at a time as long bodies are
-        pieces = [bytes(128 << 10) for _ in range(8 * 320)]
-        while pieces:
-            del pieces[-64:]
-            ends.append(end(0))
-print(*ends)
+    for half in range(2):  # 320 MiB, freed some at a time as long bodies are
+        for number in range(count):
+            pieces[number] = bytes(128 << 10)
+        for some in range(count // 64):
+            for number in range(count - 64 * (some + 1), count - 64 * some):
+                pieces[number] = b""
+            ends[half * count // 64 + some] = end(0)
+    print(*ends)
 """
 
 LET_GO = """

@@ -58,6 +58,8 @@ def _broken_once(nodes: Nodes, clients: Clients, fault: str, strike: Callable[[N
     until = time.monotonic() + lasts
     while time.monotonic() < until:
         time.sleep(0.05)
+    if fault == "killed":  # who is up again at once, before anybody has missed it, leads on
+        _wait("another leader", lambda: nodes.leader() not in (None, leader))
     waited = clients.since()  # what has not ended when it is mended
     leader.mend()
     _confirms(clients)
