@@ -138,6 +138,8 @@ async def test_a_stop_before_that_leaves_the_folder_as_it_was(tmp_path: Path) ->
         await page(server, "/healthz")
         await server.stop("a signal")
         assert (await held).status_code == 503
+        await server.complete()
+        assert server._periodic == [], "work began although the broker had stopped"
     assert {
         path.name: path.read_bytes() for path in folder.iterdir() if path.is_file() and path.name != "lock"
     } == before

@@ -198,12 +198,14 @@ class Server:
         self.folder.warn_if_open()
 
     async def complete(self) -> None:
-        """Take up the rest of the messages, while clients log in; then work begins. Not after ``stop``."""
-        if not self.whole.is_set():
+        """Take up the rest of the messages, while clients log in; then work begins. After ``stop`` nothing does."""
+        if self._stopped:
+            return
+        if self.starting is not None:
             try:
                 while not self._go_on(START_SLICE):
                     await asyncio.sleep(0)
-                    if self._stopped:
+                    if self.stopping:
                         return
                 self._fill_broker()
             except BaseException:
