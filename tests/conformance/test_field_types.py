@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable
 from typing import Any
@@ -136,3 +137,103 @@ def strange(broker: RunningBroker) -> Any:
 
 def test_octets_that_are_no_utf_8_show_over_http_as_in_rabbitmq() -> None:
     assert strange(shared_warren()) == strange(shared_rabbitmq())
+
+
+def number(letter: str, value: int) -> bytes:
+    return letter.encode() + struct.pack({"L": ">Q", "l": ">q", "I": ">i"}[letter], value)
+
+
+#: Of type L, and what may be taken for it: alone, beyond 63 bits, in an array and in a table.
+NUMBERS = {
+    "L": number("L", 5),
+    "l": number("l", 5),
+    "I": number("I", 5),
+    "L, the largest": number("L", 2**64 - 1),
+    "l, -1": number("l", -1),
+    "L in an array": b"A" + longstr(number("L", 5)),
+    "l in an array": b"A" + longstr(number("l", 5)),
+    "L in a table": b"F" + longstr(b"\x01a" + number("L", 5)),
+    "l in a table": b"F" + longstr(b"\x01a" + number("l", 5)),
+}
+
+
+def matched(client: RawClient, bound: str) -> dict[str, int]:
+    """How many messages with each of the numbers in a header reach a queue that is bound by one of them."""
+    client.call(1, "queue.bind", queue="f.q", exchange="amq.headers", arguments=table_of(NUMBERS[bound]))
+    found = {}
+    for name, value in NUMBERS.items():
+        properties = header(0)[:12] + b"\x20\x00" + table_of(value)
+        client.send(frame(METHOD, 1, payload("basic.publish", exchange="amq.headers")) + frame(HEADER, 1, properties))
+        assert client.wait("basic.ack").name == "basic.ack"
+        found[f"{bound}, {name}"] = client.call(1, "queue.purge", queue="f.q").number("message_count")
+    client.call(1, "queue.unbind", queue="f.q", exchange="amq.headers", arguments=table_of(NUMBERS[bound]))
+    return found
+
+
+def bindings_that_match(broker: RunningBroker) -> dict[str, int]:
+    with RawClient(broker.port).handshake().open(1) as client:
+        client.call(1, "confirm.select")
+        client.call(1, "queue.declare", queue="f.q", exclusive=True)
+        found = {name: count for bound in NUMBERS for name, count in matched(client, bound).items()}
+        for name in ("L", "l", "I"):  # is a binding with L taken away by what is like it?
+            client.call(1, "queue.bind", queue="f.q", exchange="amq.headers", arguments=table_of(NUMBERS["L"]))
+            client.call(1, "queue.unbind", queue="f.q", exchange="amq.headers", arguments=table_of(NUMBERS[name]))
+            found[f"unbound, {name}"] = matched(client, "L in an array")["L in an array, L"]
+            properties = header(0)[:12] + b"\x20\x00" + table_of(NUMBERS["L"])
+            client.send(
+                frame(METHOD, 1, payload("basic.publish", exchange="amq.headers")) + frame(HEADER, 1, properties)
+            )
+            client.wait("basic.ack")
+            found[f"left, {name}"] = client.call(1, "queue.purge", queue="f.q").number("message_count")
+            client.call(1, "queue.unbind", queue="f.q", exchange="amq.headers", arguments=table_of(NUMBERS["L"]))
+        client.finish()
+    return found
+
+
+def test_a_binding_by_a_number_of_type_l_takes_the_messages_it_takes_in_rabbitmq() -> None:
+    expected = bindings_that_match(shared_rabbitmq())
+    assert 20 < sum(expected.values()) < len(expected)
+    assert bindings_that_match(shared_warren()) == expected
+
+
+def where_else_l_may_stand(broker: RunningBroker) -> dict[str, Any]:
+    """Consumers' arguments, copies' keys, what a client says it can do."""
+    found: dict[str, Any] = {}
+    for name in ("L", "L, the largest", "L in an array", "L in a table"):
+        value = NUMBERS[name]
+        with RawClient(broker.port).handshake().open(1) as client:
+            client.call(1, "queue.declare", queue="f.q", exclusive=True)
+            client.call(1, "basic.consume", queue="f.q", arguments=table_of(value))
+            consumers = until(lambda: [one for one in ask_consumers(broker) if one["queue"]["name"] == "f.q"])
+            found[f"consumer, {name}"] = consumers[0]["arguments"]
+            client.finish()
+        for key in ("CC", "BCC"):
+            with RawClient(broker.port).handshake().open(1) as client:
+                client.call(1, "confirm.select")
+                properties = header(0)[:12] + b"\x20\x00" + longstr(shortstr(key) + value)
+                client.send(frame(METHOD, 1, payload("basic.publish")) + frame(HEADER, 1, properties))
+                found[f"{key}, {name}"] = client.wait("basic.ack", channel=1).values.get("reply_text")
+                client.finish()
+    with RawClient(broker.port) as client:
+        client.send(b"AMQP\x00\x00\x09\x01")
+        client.wait("connection.start")
+        client.send_method(
+            0,
+            "connection.start-ok",
+            mechanism="PLAIN",
+            response="\0guest\0guest",
+            locale="en_US",
+            client_properties=longstr(shortstr("capabilities") + NUMBERS["L in a table"]),
+        )
+        found["capabilities"] = client.wait("connection.tune").name
+    return found
+
+
+def ask_consumers(broker: RunningBroker) -> Any:
+    return broker.http("GET", "/api/consumers/%2F")[1]
+
+
+def test_type_l_is_taken_or_refused_as_in_rabbitmq_wherever_else_it_stands() -> None:
+    expected = where_else_l_may_stand(shared_rabbitmq())
+    assert expected["consumer, L, the largest"] == {"a": -1} and expected["capabilities"] == "connection.tune"
+    assert where_else_l_may_stand(shared_warren()) == expected

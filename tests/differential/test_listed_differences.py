@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
+import pika
 import pytest
+from pika.exceptions import AMQPError
 
 from tests.differential.test_queue_rules import Session, broker, session
 from tests.support.brokers import RunningBroker
@@ -70,3 +74,40 @@ def test_a_type_nobody_has_is_unknown_unless_it_is_a_common_word(
     status, answer = broker.http("PUT", "/api/exchanges/%2F/nosuch", {"type": type})
     word = words[1 if broker.is_warren else 0]
     assert (status, answer) == (400, {"error": "bad_request", "reason": f"{word} exchange type '{type}'"})
+
+
+@pytest.mark.parametrize(
+    "deaths",
+    [[5], ["x"], [{"queue": "SELF", "reason": "rejected", "count": "5"}], [{"queue": "elsewhere", "count": 1}, 5]],
+    ids=["a number", "a text", "a count that is none", "a number behind an entry"],
+)
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_a_letter_with_a_malformed_history_arrives_without_what_makes_no_sense(
+    broker: RunningBroker, kind: str, deaths: list[object]
+) -> None:
+    """Over what a publisher wrote into x-death RabbitMQ's queue crashes, and connections with it (541)."""
+    first = Session(broker)
+    dead = first.queue("dead")
+    queue = first.queue("q", queue_type=kind, dead_letter_exchange="", dead_letter_routing_key=dead)
+    known = [{**each, "queue": queue} if isinstance(each, dict) and "reason" in each else each for each in deaths]
+    first.fill(queue, "malformed", headers={"x-death": known})
+    first.channel.basic_reject(first.get(queue)[0], requeue=False)
+    letters = []
+    if broker.is_warren:
+        letters.append(first.get(dead, no_ack=True))
+        died = letters[0][1]["x-death"]
+        assert isinstance(died, list) and all(isinstance(each, dict) for each in died)
+        assert (died[0]["queue"], died[0]["reason"], died[0]["count"]) == (queue, "rejected", 1)
+    while not letters or letters[-1][2] != "sound":  # behind it: whatever came of the first has come
+        with contextlib.suppress(AMQPError):
+            later = Session(broker)
+            later.fill(queue, "sound", delivery_mode=2)
+            later.channel.basic_reject(later.get(queue)[0], requeue=False)
+            letters.append(later.get(dead, no_ack=True))
+            later.close()
+    assert [body for _, _, body in letters] == (["malformed", "sound"] if broker.is_warren else ["sound"])
+    with contextlib.suppress(AMQPError):
+        first.connection.close()
+    with pika.BlockingConnection(pika.URLParameters(broker.url)) as last:
+        for name in (queue, dead):
+            last.channel().queue_delete(name)

@@ -59,8 +59,8 @@ def run(url: str, workload: Workload, progress: Progress | None = None, timeout:
         worker.set_up(url, prefix, workload)
     except ConnectError as error:
         raise NoBroker(str(error)) from error
-    except Exception as error:
-        raise BenchFailed(f"the broker at {_shown(url)} cannot be used: {error}") from error
+    except Exception as failure:
+        raise BenchFailed(f"the broker at {_shown(url)} cannot be used: {failure}") from failure
     try:
         return _measure(url, prefix, workload, pids, progress, timeout)
     finally:

@@ -66,8 +66,8 @@ def bench(
         figures = _with_progress(speaking_amqp("bench", url), workload, run, quiet=as_json)
     except NoBroker as error:
         stop("bench", str(error), NO_BROKER)
-    except BenchFailed as error:
-        stop("bench", str(error))
+    except BenchFailed as failed:
+        stop("bench", str(failed))
     typer.echo(json.dumps(figures) if as_json else readable(figures))
 
 

@@ -90,8 +90,8 @@ def publish(
                 _tell("sent", as_json)
             if failed:
                 raise typer.Exit(NO)
-    except ClientError as error:
-        _stop("publish", error)
+    except ClientError as failure:
+        _stop("publish", failure)
 
 
 def get(

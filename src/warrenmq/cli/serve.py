@@ -211,10 +211,10 @@ async def _serve_in_cluster(
         web = FollowerWeb(settings, host.background, host.standing)
         host.web_listens(addresses(sockets.plain), addresses(sockets.secure), web.hand_over)
         await host.start()
-    except CertificateError as error:
-        raise CannotStart(str(error)) from None
-    except LogError as error:
-        raise CannotStart(str(error)) from None
+    except CertificateError as refusal:
+        raise CannotStart(str(refusal)) from None
+    except LogError as damage:
+        raise CannotStart(str(damage)) from None
     except OSError as error:
         place = shown((settings.cluster_host, settings.cluster_port))
         raise CannotStart(
@@ -311,10 +311,10 @@ def _told(settings: Settings) -> Iterator[None]:
 
     try:
         yield
-    except (LogError, CertificateError) as error:
-        raise CannotStart(str(error)) from None
-    except ExtensionError as error:
-        raise CannotStart(f"{error}: see --interceptors and --decorators") from None
+    except (LogError, CertificateError) as refusal:
+        raise CannotStart(str(refusal)) from None
+    except ExtensionError as missing:
+        raise CannotStart(f"{missing}: see --interceptors and --decorators") from None
     except OSError as error:
         raise address_error(error, settings) from error
 

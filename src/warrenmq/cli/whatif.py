@@ -53,8 +53,8 @@ def _read(command: Command, file: str) -> dict[str, Any]:
         value = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8"))
     except OSError as error:
         command.stop(f"{file} cannot be read: {error.strerror}")
-    except ValueError as error:
-        command.stop(f"{file} is not JSON: {error}")
+    except ValueError as malformed:
+        command.stop(f"{file} is not JSON: {malformed}")
     if not isinstance(value, dict):
         command.stop(f"{file} holds no JSON object")
     return {"definitions": value} if any_of(value, SECTIONS) else value

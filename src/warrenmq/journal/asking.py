@@ -78,8 +78,8 @@ class Asking:
             self._say(number=number, end=True)
         except (LookupError, TimeoutError) as error:
             self._say(number=number, error=str(error))
-        except Exception as error:  # whoever asked has to be told
-            self._say(number=number, error=f"{type(error).__name__}: {error}")
+        except Exception as defect:  # whoever asked has to be told
+            self._say(number=number, error=f"{type(defect).__name__}: {defect}")
         finally:
             self.stop(number)
 

@@ -319,8 +319,8 @@ def _from_file(file: Path) -> dict[str, object]:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"config: {file} cannot be read ({error.strerror}); allowed: a TOML file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"config: {file} is no TOML ({error}); allowed: lines such as port = 5672") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as malformed:
+        raise SettingsError(f"config: {file} is no TOML ({malformed}); allowed: lines such as port = 5672") from None
     for key, value in document.items():
         if key not in TABLE:
             raise SettingsError(_unknown(key, value, f"in {file}", list(TABLE)))

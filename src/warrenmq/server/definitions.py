@@ -51,8 +51,8 @@ def _document(file: Path) -> dict[str, object]:
         document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"load_definitions: {file} cannot be read ({error.strerror}); allowed: {ALLOWED}") from None
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(f"load_definitions: {file} is no JSON ({error}); allowed: {ALLOWED}") from None
+    except (ValueError, RecursionError) as malformed:
+        raise SettingsError(f"load_definitions: {file} is no JSON ({malformed}); allowed: {ALLOWED}") from None
     if not isinstance(document, dict):
         raise SettingsError(f"load_definitions: {file} holds no JSON object; allowed: {ALLOWED}")
     return document

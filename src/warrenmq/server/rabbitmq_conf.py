@@ -74,8 +74,8 @@ def understood(given: dict[str, str], file: str) -> Read:
                 result.settings[name], result.keys[name] = said, key
         except NoMeaning as reason:
             result.unused[key] = str(reason)
-        except Refused as reason:
-            raise SettingsError(f"{key} = {value} (in {file}): {reason}") from None
+        except Refused as refusal:
+            raise SettingsError(f"{key} = {value} (in {file}): {refusal}") from None
         except ValueError:
             raise SettingsError(f"{key}: {value!r} is not allowed (in {file}); allowed: {row.allowed}") from None
     result.settings.setdefault("host", [EVERYWHERE])

@@ -69,8 +69,8 @@ class TlsListener:
             )
         except ssl.SSLError as error:
             events("broker").warning("tls_handshake_failed", peer=peer, reason=_reason(error), hint=_hint(error))
-        except (OSError, TimeoutError) as error:
-            events("broker").info("tls_handshake_ended", peer=peer, reason=str(error) or type(error).__name__)
+        except (OSError, TimeoutError) as ended:
+            events("broker").info("tls_handshake_ended", peer=peer, reason=str(ended) or type(ended).__name__)
 
 
 def _reason(error: ssl.SSLError) -> str:

@@ -350,12 +350,12 @@ class Publisher:
         except ChannelClosed as closed:
             self._channel = None
             return closed.code, closed.text
-        except ConnectionClosed as closed:
+        except ConnectionClosed as lost:
             self._channel = None
-            if closed.code in (0, CONNECTION_FORCED):
+            if lost.code in (0, CONNECTION_FORCED):
                 raise
             self._connection = None
-            return closed.code, closed.text
+            return lost.code, lost.text
 
     def _refuse(self, chunk: Chunk, row: int, code: int, text: str) -> None:
         chunk.settle(row, REFUSED, code, text)

@@ -46,8 +46,8 @@ def way(
         return router.explain(vhost, exchange, key, headers)
     except (DefinitionsError, ValueError) as error:
         stop(str(error))
-    except AmqpError as error:
-        stop(f"the broker would refuse this: {error.code} {error.text}")
+    except AmqpError as refusal:
+        stop(f"the broker would refuse this: {refusal.code} {refusal.text}")
 
 
 def from_file(path: Path) -> dict[str, Any]:

@@ -58,8 +58,8 @@ def top(
         curses.wrapper(lambda screen: _run(screen, command, view, at, rows, pause))
     except KeyboardInterrupt:
         raise typer.Exit(0) from None
-    except curses.error as error:
-        command.stop(f"this terminal cannot be drawn on: {error}")
+    except curses.error as undrawable:
+        command.stop(f"this terminal cannot be drawn on: {undrawable}")
 
 
 def _rows(command: Command, view: View, vhost: str) -> list[dict[str, Any]]:

@@ -68,8 +68,8 @@ def locked(folder: Path) -> Iterator[Files]:
         raise fail(f"{folder}: {error.strerror}") from None
     try:
         yield files
-    except LogError as error:
-        raise fail(error) from None
+    except LogError as damage:
+        raise fail(damage) from None
     except OSError as error:
         raise fail(f"{error.filename or folder}: {error.strerror or error}") from None
     finally:

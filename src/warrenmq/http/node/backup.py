@@ -48,8 +48,8 @@ async def make(call: Call) -> object:
     source = str(server.settings.data_dir)
     try:
         damaged = await asyncio.to_thread(backup.copy, source, str(folder), Files(), plan)
-    except backup.Taken as error:
-        raise bad_request(f"folder: {error}") from None
+    except backup.Taken as taken:
+        raise bad_request(f"folder: {taken}") from None
     except (OSError, LogError) as error:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         raise ApiError(500 if isinstance(error, LogError) else 400, "bad_request", f"{folder}: {error}") from None

@@ -53,8 +53,8 @@ def _get(url: str, path: str) -> dict[str, Any]:
             found = json.loads(answer.read())
     except urllib.error.HTTPError as error:
         raise RegistryError(f"the schema registry answered {error.code} to {_shown(whole)}") from None
-    except (OSError, ValueError) as error:
-        raise RegistryError(f"the schema registry at {_shown(whole)} gave no schema: {error}") from None
+    except (OSError, ValueError) as failure:
+        raise RegistryError(f"the schema registry at {_shown(whole)} gave no schema: {failure}") from None
     if not isinstance(found, dict) or "schema" not in found:
         raise RegistryError(f"the schema registry's answer to {_shown(whole)} has no schema in it")
     return found

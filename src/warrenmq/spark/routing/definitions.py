@@ -38,8 +38,8 @@ def load_definitions(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict
             raise InputError(f"definitions file {source} cannot be read: {error.strerror}") from None
     try:
         loaded = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"the definitions are not JSON: {error}") from None
+    except ValueError as malformed:
+        raise InputError(f"the definitions are not JSON: {malformed}") from None
     if not isinstance(loaded, dict) or not any(key in loaded for key in ("exchanges", "queues", "bindings")):
         raise InputError("the definitions have no 'exchanges', 'queues' or 'bindings': not an export of RabbitMQ's")
     return loaded
