@@ -123,3 +123,86 @@ def users_of(asked: RunningBroker, path: str, user: str) -> list[str]:
     status, found = asked.http("GET", path, user=user)
     assert status == 200 and isinstance(found, list)
     return sorted(str(one.get("user")) for one in found)
+
+
+def test_lists_are_in_the_same_order(broker: RunningBroker) -> None:
+    """Of each of the two brokers in turn. What is alike in a column is by vhost and name, and reversed is all of it."""
+    for vhost in ("b-order-1", "b-order-2"):
+        broker.http("PUT", f"/api/vhosts/{vhost}")
+        broker.http("PUT", f"/api/permissions/{vhost}/guest", beside.ALL)
+    for place, arguments in (
+        ("1/a", {"x-max-length": 5}),
+        ("1/Z", {}),
+        ("1/d", {}),
+        ("1/b", {}),
+        ("2/c", {}),
+        ("2/a", {}),
+    ):
+        broker.http("PUT", f"/api/queues/b-order-{place}", {"arguments": arguments})
+    message = {"properties": {}, "payload": "x", "payload_encoding": "string"}
+    for name in "db":
+        broker.http("POST", "/api/exchanges/b-order-1/amq.default/publish", {**message, "routing_key": name})
+    policy = {"pattern": "^b$", "definition": {"max-length": 100}, "apply-to": "queues"}
+    broker.http("PUT", "/api/policies/b-order-1/p", policy)
+    wanted = {
+        "": "1Z 1a 1b 1d 2a 2c",
+        "name": "1Z 1a 2a 1b 2c 1d",
+        "vhost": "1Z 1a 1b 1d 2a 2c",
+        "messages": "1Z 1a 2a 2c 1b 1d",
+        "message_stats.publish": "1Z 1a 2a 2c 1b 1d",
+        "message_stats.publish_details.rate": "1Z 1a 1b 1d 2a 2c",
+        "policy": "1Z 1a 1d 2a 2c 1b",
+        "arguments": "1Z 1b 1d 2a 2c 1a",
+        "arguments.x-max-length": "1Z 1b 1d 2a 2c 1a",
+        "no-such-column": "1Z 1a 1b 1d 2a 2c",
+    }
+    deadline = time.monotonic() + 60
+    while True:
+        found = {column: listed(broker, "queues", column) for column in wanted}
+        if found == wanted or time.monotonic() > deadline:  # RabbitMQ counts messages every five seconds
+            break
+        time.sleep(0.5)
+    assert found == wanted
+    for column, order in wanted.items():
+        backwards = " ".join(reversed(order.split()))
+        assert listed(broker, "queues", column, "&sort_reverse=true") == backwards
+        assert listed(broker, "queues", column, "&sort_reverse=true&page=1&page_size=500") == backwards
+    exchanges = listed(broker, "exchanges", "name", "&sort_reverse=true").split()
+    assert exchanges[:4] == ["2amq.topic", "1amq.topic", "2amq.rabbitmq.trace", "1amq.rabbitmq.trace"]
+    assert listed(broker, "exchanges", "type").split()[:4] == ["1", "1amq.direct", "2", "2amq.direct"]
+
+
+def listed(broker: RunningBroker, what: str, column: str, more: str = "") -> str:
+    """Number of the vhost and name of each in order, without blanks between the two."""
+    found = ours(broker, f"{what}?columns=vhost,name{more}" + (f"&sort={column}" if column else ""))
+    return " ".join(vhost[-1] + name for vhost, name in found)
+
+
+def ours(broker: RunningBroker, what: str) -> list[tuple[str, str]]:
+    status, found = broker.http("GET", f"/api/{what}")
+    rows = found["items"] if isinstance(found, dict) else found
+    assert status == 200 and isinstance(rows, list)
+    return [(one["vhost"], one["name"]) for one in rows if one.get("vhost", "").startswith("b-order-")]
+
+
+def test_connections_and_channels_are_listed_by_vhost_and_name(broker: RunningBroker) -> None:
+    for vhost in ("b-order-1", "b-order-2"):
+        broker.http("PUT", f"/api/vhosts/{vhost}")
+        broker.http("PUT", f"/api/permissions/{vhost}/guest", beside.ALL)
+    held = [
+        pika.BlockingConnection(pika.ConnectionParameters(broker.host, broker.port, virtual_host=f"b-order-{number}"))
+        for number in (2, 1, 2)
+    ]
+    try:
+        for one in held:
+            one.channel(2)
+            one.channel(1)
+        for what, count in (("connections", 3), ("channels", 6)):
+            deadline = time.monotonic() + 60
+            while len(places := ours(broker, what)) < count and time.monotonic() < deadline:
+                time.sleep(0.5)  # until RabbitMQ has found them
+            assert len(places) == count and places == sorted(places)
+            assert ours(broker, f"{what}?sort=user&sort_reverse=true") == places[::-1]
+    finally:
+        for one in held:
+            one.close()

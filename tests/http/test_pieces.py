@@ -148,15 +148,17 @@ def test_a_part_that_takes_long_to_make_is_named() -> None:
     assert (found.count, round(found.longest, 3)) == (1, 0.3)
 
 
-@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("alike", [1, 3, RUN, 100 * RUN])
 @pytest.mark.parametrize("count", [0, 1, RUN, 5 * RUN + 3])
-def test_very_many_are_put_in_order_as_few_are(count: int, reverse: bool) -> None:
+def test_very_many_are_put_in_order_as_few_are(count: int, alike: int) -> None:
     numbers = list(range(count))
     random.Random(count).shuffle(numbers)
-    pairs = [(number // 3, number) for number in numbers]
-    assert asyncio.run(in_order(pairs, lambda pair: pair[0], reverse)) == sorted(
-        pairs, key=lambda pair: pair[0], reverse=reverse
-    )
+    pairs = [(number // alike, number) for number in numbers]
+    wanted = sorted(pairs, key=lambda pair: pair[0])
+    assert asyncio.run(in_order(pairs, lambda pair: pair[0])) == wanted
+    for start, stop in ((0, 100), (count // 2, count // 2 + 100), (max(0, count - 100), count), (count, count + 1)):
+        assert asyncio.run(in_order(pairs, lambda pair: pair[0], start, stop)) == wanted[start:stop]
+    assert asyncio.run(in_order(numbers)) == list(range(count))
 
 
 looked: Callable[[], None] = lambda: None  # noqa: E731

@@ -1,15 +1,18 @@
 """Listings: filter, sort, page and choose columns as RabbitMQ's do, in slices that never hold the loop for long.
 
-A listing of many objects is built and encoded a few at a time; between slices the loop serves everybody else. Without
-sorting by something other than the name, only the objects of the wanted page are looked at closely.
+A listing of many objects is built and encoded a few at a time; between slices the loop serves everybody else. Only the
+objects of the wanted page are looked at closely, unless the order is by a column that nobody knows without their JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import UNSET
 from starlette.responses import Response
 
 from warrenmq.broker.access.patterns import InvalidPattern, NamePattern
@@ -17,40 +20,55 @@ from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import Call, Json
 from warrenmq.http.errors import ApiError, bad_request
 from warrenmq.http.in_order import in_order
-from warrenmq.http.pacer import Pacer
+from warrenmq.http.pacer import QUICK, SLICE_ITEMS, Pacer
 from warrenmq.http.pieces import Pieces
 
 Item = TypeVar("Item")
 
+NOTHING: Mapping[str, Callable[[Any], object]] = MappingProxyType({})
+NUMBERS, TEXTS = {int, float}, {str}
 DEFAULT_PAGE_SIZE = 100
 LARGEST_PAGE = 500
 
 
 async def listing(
-    call: Call, items: Sequence[Item], name: Callable[[Item], str], view: Callable[[Item], msgspec.Struct]
+    call: Call,
+    items: Sequence[Item],
+    name: Callable[[Item], str],
+    view: Callable[[Item], msgspec.Struct],
+    sorted_by: Mapping[str, Callable[[Item], object]] = NOTHING,
 ) -> Response:
-    """Answer with these items (already ordered by name): ``view`` makes the JSON of one."""
+    """Answer with these items (already ordered by vhost and name): ``view`` makes the JSON of one.
+
+    ``sorted_by`` has columns that are known without it.
+    """
     query = call.query
     page = _page(query)
-    sort = query.get("sort", "")
     columns = _columns(query)
     pacer = Pacer()
     chosen: Sequence[Item] = items
     if page is not None and query.get("name"):
         chosen = await _named(call, items, name, query["name"], query.get("use_regex") == "true", pacer)
-    reverse = query.get("sort_reverse") == "true"
+    span = range(len(chosen)) if page is None else page.cut(len(chosen))
+    sort, reverse = query.get("sort", ""), query.get("sort_reverse") == "true"
     array = Array()
-    if sort and sort != "name":
-        rows = await _sorted(chosen, view, sort, reverse, columns, pacer)
-        for row in page.cut(rows) if page is not None else rows:
-            array.add(row.encoded)
+    if sort and sort not in sorted_by:
+        made: list[Any] = []
+        for item in chosen:
+            made.append(view(item))
             await pacer.breathe()
-        await let_go(rows, pacer)
+        places = await _places(made, partial(value_at, path=sort.split(".")), reverse, span, SLICE_ITEMS)
+        for place in places:
+            array.add(_encoded(made[place], columns))
+            await pacer.breathe()
+        await let_go(made, pacer)
     else:
-        if reverse and sort:
-            chosen = list(reversed(chosen))
-        for item in page.cut(chosen) if page is not None else chosen:
-            array.add(_encoded(view(item), columns))
+        if sort:
+            places = await _places(chosen, sorted_by[sort], reverse, span, QUICK)
+        else:
+            places = [len(chosen) - 1 - place if reverse else place for place in span]
+        for place in places:
+            array.add(_encoded(view(chosen[place]), columns))
             await pacer.breathe()
     if page is None:
         return array.pieces().json()
@@ -129,15 +147,19 @@ async def plain_list(query: dict[str, str], rows: Iterable[Any]) -> Response:
 
     ``rows`` that are made as they are asked for are made in slices.
     """
-    columns, sort = _columns(query), query.get("sort", "")
+    columns, sort, reverse = _columns(query), query.get("sort", ""), query.get("sort_reverse") == "true"
     pacer = Pacer()
     array = Array()
-    if sort:
-        ordered = await _sorted(rows, _itself, sort, query.get("sort_reverse") == "true", columns, pacer)
-        for one in ordered:
-            array.add(one.encoded)
+    if sort or reverse:
+        made: list[Any] = []
+        for row in rows:
+            made.append(row)
             await pacer.breathe()
-        await let_go(ordered, pacer)
+        look = partial(value_at, path=sort.split(".")) if sort else _nothing
+        for place in await _places(made, look, reverse, range(len(made)), SLICE_ITEMS):
+            array.add(_encoded(made[place], columns))
+            await pacer.breathe()
+        await let_go(made, pacer)
     else:
         for row in rows:
             array.add(_encoded(row, columns))
@@ -162,14 +184,15 @@ class PageWanted:
     def count(self, total: int) -> int:
         return max(1, -(-total // self.size))
 
-    def cut(self, rows: Sequence[Item]) -> Sequence[Item]:
-        if self.number > self.count(len(rows)):
+    def cut(self, total: int) -> range:
+        """Which of so many are on it."""
+        if self.number > self.count(total):
             raise ApiError(
                 400,
                 "page_out_of_range",
-                f"Page out of range, page: {self.number} page size: {self.size}, len: {len(rows)}",
+                f"Page out of range, page: {self.number} page size: {self.size}, len: {total}",
             )
-        return rows[(self.number - 1) * self.size : self.number * self.size]
+        return range((self.number - 1) * self.size, min(self.number * self.size, total))
 
 
 def _page(query: dict[str, str]) -> PageWanted | None:
@@ -205,62 +228,62 @@ async def _named(
             await pacer.breathe()
         return found
     wanted = wanted.lower()
-    for item in items:
-        if wanted in name(item).lower():
-            found.append(item)
-        await pacer.breathe()
+    for start in range(0, len(items), QUICK):
+        found += [item for item in items[start : start + QUICK] if wanted in name(item).lower()]
+        await pacer.pause()
     return found
 
 
-class Row(NamedTuple):
-    """An object of a sorted listing: what it is sorted by, and as it is sent."""
-
-    order: tuple[int, Any]
-    encoded: bytes
-
-
-async def _sorted(
-    items: Iterable[Item],
-    view: Callable[[Item], Any],
-    key: str,
-    reverse: bool,
-    columns: list[list[str]],
-    pacer: Pacer,
-) -> list[Row]:
-    rows: list[Row] = []
-    path = key.split(".")
-    for item in items:
-        row = msgspec.to_builtins(view(item))
-        rows.append(Row(_order(_at(row, path)), encode(choose(row, columns) if columns else row)))
-        await pacer.breathe()
-    ordered = await in_order(rows, _by_order, reverse)
-    await let_go(rows, pacer)
-    return ordered
-
-
-def _by_order(row: Row) -> tuple[int, Any]:
-    return row.order
+async def _places(
+    items: Sequence[Item], look: Callable[[Item], object], reverse: bool, span: range, at_once: int
+) -> list[int]:
+    """Where those stand who come at these places when all are in order. Of those alike the first comes first; reversed,
+    everything is, as in RabbitMQ."""
+    values: list[Any] = []
+    kinds: set[type] = set()
+    pacer = Pacer()
+    for start in range(0, len(items), at_once):
+        some = [look(item) for item in items[start : start + at_once]]
+        kinds.update(map(type, some))
+        values += some
+        await pacer.pause()
+    if not (kinds <= NUMBERS or kinds == TEXTS):
+        for start in range(0, len(values), QUICK):
+            values[start : start + QUICK] = map(_order, values[start : start + QUICK])
+            await pacer.pause()
+    count = len(values)
+    if not reverse:
+        return await in_order(range(count), values.__getitem__, span.start, span.stop)
+    found = await in_order(range(count), values.__getitem__, count - span.stop, count - span.start)
+    found.reverse()
+    return found
 
 
-def _itself(row: Any) -> Any:
-    return row
+def _nothing(item: object) -> int:
+    return 0
 
 
-def _order(value: Any) -> tuple[int, Any]:
-    """Values of different kinds compare too: nothing, numbers, texts, the rest as text."""
-    if value is None:
-        return (0, 0)
+def _order(value: object) -> tuple[int, Any]:
+    """Values of different kinds compare too, in Erlang's order: numbers, atoms, what has members, texts."""
+    if value is None or isinstance(value, bool):
+        return 1, "null" if value is None else str(value).lower()
     if isinstance(value, (int, float)):
-        return (1, value)
-    return (2, value if isinstance(value, str) else str(value))
+        return 0, value
+    if isinstance(value, str):
+        return 3, value
+    return 2, str(value) if value else ""
 
 
-def _at(row: Any, path: list[str]) -> Any:
+def value_at(shown: Any, path: list[str]) -> object:
+    """What stands at this place of an object that is not yet JSON; 0 where nothing does, as in RabbitMQ."""
     for step in path:
-        if not isinstance(row, dict):
-            return None
-        row = row.get(step)
-    return row
+        if isinstance(shown, msgspec.Struct):
+            shown = getattr(shown, step) if step in shown.__struct_fields__ else UNSET
+        elif isinstance(shown, dict):
+            shown = shown.get(step, UNSET)
+        else:
+            return 0
+    return 0 if shown is UNSET else shown
 
 
 def _columns(query: dict[str, str]) -> list[list[str]]:

@@ -12,7 +12,7 @@ that changes all the time 121 rows at five seconds and 60 at a minute.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 TICK = 5  # seconds
 
@@ -114,6 +114,17 @@ class Level:
             found.append(value if place >= since else 0)
         return found
 
+    def growth(self, column: int, place: int, before: int) -> int:
+        """By how much it grew from one place to the newest of all, at little cost where nothing changed."""
+        if self.newest is None or self._place <= before:
+            return 0
+        if self._rows is not None:
+            width = len(self.newest) + 1
+            if self._place - self._rows[-width] <= before:
+                return self._rows[1 + column - width]  # all of it at once, as nearly always
+        now, then = self.values(column, (place, before))
+        return now - then
+
     def octets(self) -> int:
         """What it takes of memory, in about."""
         return 64 + sum(64 + len(one) * one.itemsize for one in (self.newest, self._rows) if one is not None)
@@ -150,6 +161,10 @@ class History:
 
     def find(self, kind: str, vhost: str, name: str) -> Track | None:
         return self._tracks.get(kind, {}).get(vhost, {}).get(name)
+
+    def of_kind(self, kind: str) -> Mapping[str, Mapping[str, Track]]:
+        """By vhost and name, those of the last round."""
+        return self._tracks.get(kind, {})
 
     # -- a round of samples ------------------------------------------------------------------------------------------
 

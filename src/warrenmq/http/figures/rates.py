@@ -7,7 +7,7 @@ what it was at every so many seconds, as by RabbitMQ: the last first, 0 before t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from warrenmq.http.errors import bad_request
@@ -100,3 +100,17 @@ class Rates:
             for place, value in enumerate(track.levels[level].values(column, places)):
                 total[place] += value
         return total
+
+
+def rising(history: History, kind: str, counter: str) -> Callable[[str, str], float]:
+    """The rate of one counter now, as ``Rates.details`` says it, of very many objects by vhost and name."""
+    column, tick, before = COLUMNS[kind][counter], history.tick, history.before
+    tracks = history.of_kind(kind)
+
+    def rate(vhost: str, name: str) -> float:
+        track = tracks.get(vhost, {}).get(name)
+        if track is None or not before:
+            return 0.0
+        return track.levels[0].growth(column, tick, before) / ((tick - before) * TICK)
+
+    return rate

@@ -10,10 +10,12 @@ from warrenmq.broker.channel.channel import Channel
 from warrenmq.broker.channel.consumer import Subscription, subscriptions
 from warrenmq.broker.connection.connection import Connection
 from warrenmq.http.bridge import ADMINISTRATOR, MONITORING
+from warrenmq.http.columns import of_channels, of_connections
 from warrenmq.http.endpoint import ADMINISTRATOR as ADMINISTRATORS
 from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent
 from warrenmq.http.errors import not_authorised, not_found
 from warrenmq.http.figures.rates import ranges
+from warrenmq.http.in_order import in_order
 from warrenmq.http.listing import listing, with_columns, with_list
 from warrenmq.http.models import ChannelInfo, ConnectionInfo, ConsumerInfo
 from warrenmq.http.pacer import Pacer
@@ -31,10 +33,16 @@ def _tag(consumer: Subscription) -> str:
     return consumer.tag
 
 
+def _place(connection: Connection) -> tuple[str, str]:
+    """By vhost and name, as RabbitMQ lists them and their channels."""
+    return "" if connection.vhost is None else connection.vhost.name, connection.name
+
+
 async def _connections(call: Call, found: list[Connection]) -> object:
     bridge = call.bridge
     wanted = ranges(call.query)
-    return await listing(call, found, _connection_name, lambda one: connection_info(bridge, one, wanted))
+    view = partial(connection_info, bridge, wanted=wanted)
+    return await listing(call, await in_order(found, _place), _connection_name, view, of_connections(bridge, wanted))
 
 
 async def list_connections(call: Call) -> object:
@@ -91,24 +99,25 @@ def _channels(connections: list[Connection]) -> list[Channel]:
 
 
 async def list_channels(call: Call) -> object:
-    bridge = call.bridge
-    wanted = ranges(call.query)
-    found = _channels(bridge.visible_connections(call.user))
-    return await listing(call, found, channel_name, lambda one: channel_info(bridge, one, wanted))
+    return await _listed_channels(call, call.bridge.visible_connections(call.user))
 
 
 async def channels_of_vhost(call: Call) -> object:
-    bridge = call.bridge
-    wanted = ranges(call.query)
-    vhost = bridge.vhost(call.path["vhost"])
-    found = _channels([one for one in bridge.visible_connections(call.user) if one.vhost is vhost])
-    return await listing(call, found, channel_name, lambda one: channel_info(bridge, one, wanted))
+    vhost = call.bridge.vhost(call.path["vhost"])
+    there = [one for one in call.bridge.visible_connections(call.user) if one.vhost is vhost]
+    return await _listed_channels(call, there)
 
 
 async def channels_of_connection(call: Call) -> object:
+    return await _listed_channels(call, [existing(call)])
+
+
+async def _listed_channels(call: Call, connections: list[Connection]) -> object:
     bridge = call.bridge
     wanted = ranges(call.query)
-    return await listing(call, _channels([existing(call)]), channel_name, lambda one: channel_info(bridge, one, wanted))
+    found = _channels(await in_order(connections, _place))
+    view = partial(channel_info, bridge, wanted=wanted)
+    return await listing(call, found, channel_name, view, of_channels(bridge, wanted))
 
 
 async def get_channel(call: Call) -> object:

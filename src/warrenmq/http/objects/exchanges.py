@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from starlette.responses import Response
 
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.vhost.vhost import VHost
+from warrenmq.http.columns import of_exchanges
 from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.fields import arguments_table, octets_of
@@ -43,19 +45,21 @@ def _name(exchange: Exchange) -> str:
 
 
 async def list_exchanges(call: Call) -> object:
-    bridge = call.bridge
-    wanted = ranges(call.query)
     found: list[Exchange] = []
-    for vhost in bridge.visible_vhosts(call.user):
+    for vhost in call.bridge.visible_vhosts(call.user):
         found += await by_key(vhost.exchanges)
-    return await listing(call, found, _name, lambda one: exchange_info(bridge, one, wanted))
+    return await _listed(call, found)
 
 
 async def list_in_vhost(call: Call) -> object:
+    return await _listed(call, await by_key(call.bridge.vhost(call.path["vhost"]).exchanges))
+
+
+async def _listed(call: Call, found: list[Exchange]) -> object:
     bridge = call.bridge
     wanted = ranges(call.query)
-    found = await by_key(bridge.vhost(call.path["vhost"]).exchanges)
-    return await listing(call, found, _name, lambda one: exchange_info(bridge, one, wanted))
+    view = partial(exchange_info, bridge, wanted=wanted)
+    return await listing(call, found, _name, view, of_exchanges(bridge, wanted))
 
 
 async def get_exchange(call: Call) -> object:

@@ -13,6 +13,7 @@ from warrenmq.broker.channel.consumer import subscriptions
 from warrenmq.broker.queue.classic import leases_of
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.vhost.vhost import VHost
+from warrenmq.http.columns import of_queues
 from warrenmq.http.direct import Direct, Got
 from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, VHOST, Call, Endpoint, NoContent, put, require
@@ -81,7 +82,7 @@ async def _listed(call: Call, found: list[Queue]) -> object:
         shown.ages = ages(bridge, queue, held, False)
         return shown
 
-    return await listing(call, found, _name, view)
+    return await listing(call, found, _name, view, of_queues(bridge, wanted))
 
 
 async def get_queue(call: Call) -> object:
