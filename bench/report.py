@@ -10,6 +10,7 @@ from typing import Any
 
 from bench import day
 from bench.growth import WHY
+from bench.rest import PAGES
 from bench.scenarios import SCENARIOS, Scenario
 
 HEAD = """# Benchmarks
@@ -443,9 +444,15 @@ def rest(figures: Record, record: Record, folder: Path) -> list[str]:
         f"One page of 100 of {page['queues']:,} queues over HTTP, sorted by a column, while an honest client asks:",
         "",
     ]
-    return lines + table(
+    lines += table(
         ["broker", "a request, ms", "the longest", "CPU of the broker, ms", "longest wait of the other"], rows
     )
+    others = [name for name in PAGES if all(name in one for one in page["brokers"].values())]
+    if others:
+        lines += ["Other pages of the same list, median in ms:", ""]
+        rows = [[name, *(f"{one[name]:.1f}" for name in others)] for name, one in page["brokers"].items()]
+        lines += table(["broker", *others], rows)
+    return lines
 
 
 SECTIONS: dict[str, Callable[[Record, Record, Path], list[str]]] = {
