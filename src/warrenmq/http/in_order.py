@@ -29,8 +29,9 @@ async def in_order(
         return found[start:stop]
     pacer = Pacer()
     runs: list[list[Item]] = []
+    by: Any = key  # `sorted` asks for a key, or for items that are known to compare
     for first in range(0, len(found), RUN):
-        runs.append(sorted(found[first : first + RUN], key=key))  # type: ignore[type-var]
+        runs.append(sorted(found[first : first + RUN], key=by))
         await pacer.pause()
     chosen: list[Item] = []
     after = 0  # so many come before what is next
