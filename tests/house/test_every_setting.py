@@ -650,11 +650,11 @@ def cluster_ttl(folder: Path) -> None:
             assert (status, json.loads(raw)["grantedTTL"]) == (200, "7")
 
 
-def confirms(port: int, seconds: float) -> bool:
-    """Whether a durable queue is there in this time, or at all."""
+def confirms(port: int, seconds: float, name: str = "kept") -> bool:
+    """Whether a new durable queue is there in this time, or at all."""
     with RawClient(port) as client:
         client.handshake().open(1)
-        client.send_method(1, "queue.declare", queue="kept", durable=True)
+        client.send_method(1, "queue.declare", queue=name, durable=True)
         return bool(select.select([client.socket], [], [], seconds)[0])
 
 
@@ -678,6 +678,28 @@ def cluster_ack_timeout(folder: Path) -> None:
             follower.signal(signal.SIGSTOP)
             assert confirms(leader.port, 60 if dropped else 3) == dropped
             assert ("cluster.follower_dropped" in leader.output) == dropped
+
+
+@case
+def cluster_stay_out(folder: Path) -> None:
+    """A node stands still three times while the other one keeps up; then it is the other one's turn."""
+    with Cluster(folder, 3, cluster_stay_out=3600, cluster_ack_timeout=2, cluster_ttl=60) as three:
+        leader, late, other = three.members
+        for count in range(3):
+            late.signal(signal.SIGSTOP)
+            assert confirms(leader.port, 60, f"kept {count}")
+            three.wait_in_sync(2)
+            late.signal(signal.SIGCONT)
+            if count < 2:
+                three.wait_in_sync(3)
+        assert leader.times("cluster.follower_stays_out") == 1
+        told = web.get(f"http://127.0.0.1:{leader.http_port}/api/cluster").json()
+        assert told["in_sync"] == ["n1", "n3"] and 3000 < told["nodes"][1]["stays_out"] <= 3600
+        assert any("n2 was late too often" in line for line in told["warnings"])
+        numbers = {one["name"]: one["id"] for one in told["nodes"]}
+        other.kill()  # then it is needed
+        assert confirms(leader.port, 60, "kept once more")
+        three.wait("the late one", lambda: three.config()["in_sync"] == sorted([numbers["n1"], numbers["n2"]]))
 
 
 # -- memory and disk -----------------------------------------------------------------------------------------------

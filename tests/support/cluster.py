@@ -58,6 +58,7 @@ class Member:
             "cluster_etcd": self.cluster.etcd.endpoint,
             "cluster_port": self.node_port,
             "cluster_secret": str(self.folder / "secret"),
+            "cluster_stay_out": 0,  # a machine that is busy makes everybody late
             **self.cluster.settings,
             **self.extra,
         }

@@ -171,6 +171,9 @@ class Settings:
     cluster_ack_timeout: float = _setting(
         1.0, seconds(0.1, 60), "seconds a follower may owe an acknowledgement before it is dropped"
     )
+    cluster_stay_out: float = _setting(
+        600.0, seconds(0, 86400), "seconds a follower does not count that was late three times within them; 0 for none"
+    )
     cluster_ttl: int = _setting(3, integer(2, 60), "seconds without a sign of life until a leader is replaced")
 
     load_definitions: Path | None = _setting(

@@ -300,6 +300,11 @@ GROUPS: dict[str, dict[str, LogEvent]] = {
             "A node did not acknowledge for `cluster_ack_timeout`; the others go on without it.",
             "It comes back by itself when its machine, its disk and the network allow it.",
         ),
+        "cluster.follower_stays_out": LogEvent(
+            "error",
+            "A node was late three times within `cluster_stay_out`, and does not count for as long.",
+            "Look at its disk, its machine and the network. It goes on following, and counts again by itself.",
+        ),
         "cluster.log_too_old": LogEvent(
             "warning",
             "The leader has no longer what follows this node's log.",

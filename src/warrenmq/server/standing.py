@@ -35,6 +35,7 @@ class NodeStanding:
     lag_batches: int | None = None
     version: str = ""  # of the Warren that runs there
     clock_skew: float | None = None  # seconds by which its clock is ahead of the leader's, as far as that is certain
+    stays_out: int | None = None  # seconds for which it is not to count, as it was late too often; 0: it may
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ class Standing:
         if self.in_sync < len(self.nodes) and not self.problem:
             found.append(f"{self.in_sync} of {len(self.nodes)} nodes are in sync")
         for node in self.nodes:
+            if node.stays_out and not node.in_sync:
+                found.append(f"{node.name} was late too often: it follows, and counts again in {node.stays_out} s")
             if node.clock_skew is not None and abs(node.clock_skew) > SKEW:
                 way = "ahead of" if node.clock_skew > 0 else "behind"
                 found.append(f"the clock of {node.name} is {abs(node.clock_skew):.1f} s {way} the leader's")

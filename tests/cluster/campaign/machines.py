@@ -186,6 +186,7 @@ class Machine:
             "cluster_host": self.address,
             "cluster_port": NODES,
             "cluster_secret": str(self.folder / "secret"),
+            "cluster_stay_out": 0,  # a campaign wants all of them, soon
             **self.settings,
         }
         file = self.folder / "warren.toml"

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from warrenmq.cluster import wire
 from warrenmq.cluster.effects import Ship
 from warrenmq.cluster.glue.host import Host
+from warrenmq.cluster.glue.lapses import Lapses
 from warrenmq.cluster.glue.link import Link
 from warrenmq.cluster.leader import Leader
 from warrenmq.cluster.wire import Life, PieceSaid
@@ -97,6 +98,7 @@ class Leading(Shipping):
         self.commit_waits = Histogram(DISK_TIMES)
         self.ack_waits = Histogram(DISK_TIMES)
         self.skews: dict[int, float] = {}  # by node, in seconds
+        self.lapses = Lapses(host.settings.cluster_stay_out)
         self._apart: set[int] = set()  # whose clock is too far from ours
         self._submitted: deque[tuple[int, float]] = deque()  # the end of each batch that is not committed, and when
 
@@ -390,10 +392,20 @@ class Leading(Shipping):
             if self.leader.acked.get(node, 0) >= self.member.end:
                 self.progress[node] = now
             elif now - self.progress.setdefault(node, now) > self.host.settings.cluster_ack_timeout:
-                events("cluster").warning("cluster.follower_dropped", node=self.host.members.name_of(node))
+                name = self.host.members.name_of(node)
+                events("cluster").warning("cluster.follower_dropped", node=name)
+                if self._connected(node) and self.lapses.late(node, now):
+                    events("cluster").error(
+                        "cluster.follower_stays_out", node=name, seconds=round(self.lapses.stay_out)
+                    )
+                self.near.pop(node, None)  # it has to keep up anew
                 self.leader.drop(node)
                 self.host.carry()
                 return
+
+    def _connected(self, node: int) -> bool:
+        """One that is away costs a wait once, and not each time it comes back."""
+        return any(to.node == node for to in self.leader.streams.values())
 
     def _look_at_joiners(self, now: float) -> None:
         """Who is not in sync keeps up if it has what was committed at the last look."""
@@ -409,6 +421,10 @@ class Leading(Shipping):
         base = self.leader.proposals.base
         if node in base.in_sync or self.leader.proposals.doubts or now - self.near.get(node, now) < STEADY:
             return
+        if self.lapses.left(node, now):
+            if len(base.in_sync) >= max(self.leader.min_in_sync, 2):
+                return
+            self.lapses.forgive(node)  # a node that is late at times is better than none
         if self.leader.may_join(node):
             events("cluster").info("cluster.follower_in_sync", node=self.host.members.name_of(node))
             self.leader.admit(node)

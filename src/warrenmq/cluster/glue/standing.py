@@ -6,6 +6,7 @@ leader's half counts. Nothing is asked or changed here, and nothing is decided b
 
 from __future__ import annotations
 
+import math
 import time
 
 from warrenmq.cluster.config import Config
@@ -105,6 +106,7 @@ def _node(host: Host, leading: Leading | None, config: Config | None, number: in
         lag_batches=batches,
         version=host.members.version_of(number),
         clock_skew=leading.skews.get(number) if leading is not None else None,
+        stays_out=math.ceil(leading.lapses.left(number, time.monotonic())) if leading is not None else None,
     )
 
 

@@ -47,7 +47,14 @@ def families(standing: Standing) -> Iterator[Metric]:
     skews = GaugeMetricFamily(
         "warren_cluster_clock_skew_seconds", "How far a node's clock is ahead of the leader's", labels=["node"]
     )
+    outs = GaugeMetricFamily(
+        "warren_cluster_stays_out_seconds",
+        "For how long a node that was late too often does not count",
+        labels=["node"],
+    )
     for node in standing.nodes:
+        if node.stays_out is not None:
+            outs.add_metric([node.name], node.stays_out)
         if node.clock_skew is not None:
             skews.add_metric([node.name], node.clock_skew)
         in_sync.add_metric([node.name], node.in_sync)
@@ -56,7 +63,7 @@ def families(standing: Standing) -> Iterator[Metric]:
             octets.add_metric([node.name], node.lag_bytes)
         if node.lag_batches is not None:
             batches.add_metric([node.name], node.lag_batches)
-    yield from (in_sync, alive, octets, batches, skews)
+    yield from (in_sync, alive, octets, batches, skews, outs)
     yield gauge("warren_cluster_has_leader", "is 1 while this node knows of a leader", standing.leader is not None)
     yield gauge("warren_cluster_paused", "is 1 while nobody takes over by himself", standing.paused)
     yield gauge("warren_cluster_etcd_reachable", "is 1 while etcd answers this node", standing.etcd_reachable)

@@ -85,5 +85,6 @@ def _node(one: NodeStanding) -> dict[str, Any]:
         "lag_bytes": one.lag_bytes,
         "lag_batches": one.lag_batches,
         "clock_skew": one.clock_skew,
+        "stays_out": one.stays_out,
         "version": one.version,
     }
