@@ -90,6 +90,9 @@ def test_levels_are_kept_as_rabbitmq_keeps_them() -> None:
         "exchange": 2,
         "channel": 2,
         "connection": 2,
+        "exchange and queue": 1,
+        "channel and exchange": 1,
+        "channel and queue": 1,
         "vhost": 4,
         "node": 4,
     }

@@ -116,13 +116,13 @@ def test_a_reply_bears_the_tag_that_comes_next_and_leaves_it_to_that(core: Core,
 
 
 def test_a_channel_counts_what_its_client_acknowledged_one_by_one_or_together(eight: CoreClient) -> None:
-    counts = eight.connection.channels[1].deliveries
-    assert counts.acked == 4
+    counts = eight.connection.channels[1].handed_out
+    assert counts.all().acked == 4
     eight.send("basic.ack", delivery_tag=6)
-    assert counts.acked == 5
+    assert counts.all().acked == 5
     eight.send("basic.reject", delivery_tag=5, requeue=False)
     eight.send("basic.ack", delivery_tag=8, multiple=True)
-    assert counts.acked == 7
+    assert counts.all().acked == 7
 
 
 @pytest.mark.parametrize("way", ["basic.ack", "basic.nack"])

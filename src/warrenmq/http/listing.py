@@ -116,30 +116,35 @@ def with_columns(call: Call, shown: msgspec.Struct) -> Any:
     return choose(msgspec.to_builtins(shown), columns) if columns else shown
 
 
-async def with_list(call: Call, shown: msgspec.Struct, name: str, rows: Iterable[Any]) -> Response:
-    """One object, cut down to the wanted columns, and as its last member a list of very many."""
+async def with_lists(call: Call, shown: msgspec.Struct, **lists: Iterable[Any]) -> Response:
+    """One object, cut down to the wanted columns, and as its last members lists of very many."""
     columns = _columns(call.query)
-    head = _encoded(shown, columns)
-    if columns and [name] not in columns:
-        return Json(head)
-    return await _followed_by(head, name, rows)
+    wanted = {name: rows for name, rows in lists.items() if not columns or [name] in columns}
+    return await _followed_by(_encoded(shown, columns), wanted)
 
 
 async def with_rows(shown: msgspec.Struct, name: str) -> Response:
     """An object of whose rows each may be long: they are encoded one by one."""
     members = {field.encode_name: getattr(shown, field.name) for field in msgspec.structs.fields(shown)}
     rows = members.pop(name)
-    return await _followed_by(encode(members), name, rows)
+    return await _followed_by(encode(members), {name: rows})
 
 
-async def _followed_by(head: bytes, name: str, rows: Iterable[Any]) -> Response:
-    """An encoded object with a list as one more member."""
-    array = Array(head[:-1] + (b"," if len(head) > 2 else b"") + encode(name) + b":[")
+async def _followed_by(head: bytes, lists: Mapping[str, Iterable[Any]]) -> Response:
+    """An encoded object with lists as more members."""
+    pieces = Pieces(head[:-1])
     pacer = Pacer()
-    for row in rows:
-        array.add(encode(row))
-        await pacer.breathe()
-    return array.pieces(b"]}").json()
+    between = b"," if len(head) > 2 else b""
+    for name, rows in lists.items():
+        pieces.add(between + encode(name) + b":[")
+        between = b"],"
+        comma = b""
+        for row in rows:
+            pieces.add(comma + encode(row))
+            comma = b","
+            await pacer.breathe()
+    pieces.add(b"]}" if lists else b"}")
+    return pieces.json()
 
 
 async def plain_list(query: dict[str, str], rows: Iterable[Any]) -> Response:

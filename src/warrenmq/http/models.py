@@ -334,25 +334,6 @@ class DeduplicationInfo(Struct):
     evicted_early: int
 
 
-class ExchangeInfo(Struct):
-    """An exchange with its policy and what went through it."""
-
-    name: str
-    vhost: str
-    type: str
-    durable: bool
-    auto_delete: bool
-    internal: bool
-    arguments: Object
-    user_who_performed_action: str
-    message_stats: Object | UnsetType = UNSET
-    policy: str | UnsetType = UNSET
-    messages_delayed: int | UnsetType = UNSET
-    deduplication: DeduplicationInfo | UnsetType = UNSET
-    incoming: list[Object] | UnsetType = UNSET
-    outgoing: list[Object] | UnsetType = UNSET
-
-
 class ChannelDetails(Struct):
     """The channel of a consumer, in short."""
 
@@ -370,6 +351,53 @@ class QueueName(Struct):
 
     name: str
     vhost: str
+
+
+class ExchangeName(Struct):
+    """The exchange that something was published to, by name and vhost."""
+
+    name: str
+    vhost: str
+
+
+class ByChannel(Struct):
+    """What one channel has of the figures of a queue or an exchange."""
+
+    channel_details: ChannelDetails
+    stats: Object
+
+
+class ByExchange(Struct):
+    """What one exchange has of the figures of a queue or a channel."""
+
+    exchange: ExchangeName
+    stats: Object
+
+
+class ByQueue(Struct):
+    """What one queue has of the figures of an exchange or a channel."""
+
+    queue: QueueName
+    stats: Object
+
+
+class ExchangeInfo(Struct):
+    """An exchange with its policy and what went through it."""
+
+    name: str
+    vhost: str
+    type: str
+    durable: bool
+    auto_delete: bool
+    internal: bool
+    arguments: Object
+    user_who_performed_action: str
+    message_stats: Object | UnsetType = UNSET
+    policy: str | UnsetType = UNSET
+    messages_delayed: int | UnsetType = UNSET
+    deduplication: DeduplicationInfo | UnsetType = UNSET
+    incoming: list[ByChannel] | UnsetType = UNSET
+    outgoing: list[ByQueue] | UnsetType = UNSET
 
 
 class ConsumerInfo(Struct):
@@ -435,8 +463,8 @@ class QueueInfo(Struct):
     message_stats: Object | UnsetType = UNSET
     owner_pid_details: Object | UnsetType = UNSET
     consumer_details: list[ConsumerInfo] | UnsetType = UNSET
-    incoming: list[Object] | UnsetType = UNSET
-    deliveries: list[Object] | UnsetType = UNSET
+    incoming: list[ByExchange] | UnsetType = UNSET
+    deliveries: list[ByChannel] | UnsetType = UNSET
     ages: QueueAges | UnsetType = UNSET
     # quorum queues only, in RabbitMQ's words; the last two say plainly what one node can promise
     messages_dlx: int | UnsetType = UNSET
@@ -535,8 +563,8 @@ class ChannelInfo(Struct):
     pending_raft_commands: int
     message_stats: Object
     consumer_details: list[ConsumerInfo] | UnsetType = UNSET
-    publishes: list[Object] | UnsetType = UNSET
-    deliveries: list[Object] | UnsetType = UNSET
+    publishes: list[ByExchange] | UnsetType = UNSET
+    deliveries: list[ByQueue] | UnsetType = UNSET
 
 
 class Page(Struct):

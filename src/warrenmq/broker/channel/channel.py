@@ -12,7 +12,7 @@ handler per AMQP method, which call the part concerned; publishing is in ``publi
     telling      returns and confirms
     publishing   what the publish path keeps; the frame loop hands it every message, so that it stands here too
     assembly     content that comes in several frames
-    counts       for the management API
+    handed_out   counters of deliveries, for the management API
 
 No part knows the channel, so that a channel that is over is freed without the garbage collector.
 """
@@ -27,6 +27,7 @@ from warrenmq.broker.access import rights
 from warrenmq.broker.channel.answers import Answers
 from warrenmq.broker.channel.assembly import Assembly, Receiver
 from warrenmq.broker.channel.consumers import Consumers
+from warrenmq.broker.channel.handed_out import HandedOut
 from warrenmq.broker.channel.outstanding import Outstanding
 from warrenmq.broker.channel.replies import Replies
 from warrenmq.broker.channel.session import Session
@@ -34,7 +35,6 @@ from warrenmq.broker.channel.states import Standing
 from warrenmq.broker.channel.telling import Telling
 from warrenmq.broker.channel.transaction import Transaction, command_while_committing
 from warrenmq.broker.records import Exchange, Resource
-from warrenmq.broker.services.deliveries import Deliveries
 from warrenmq.wire.methods import PUBLISH
 
 
@@ -49,11 +49,11 @@ class Channel(Receiver):
         self.broker: Final = broker
         self.services: Final = broker.services
         self.standing: Final = Standing()
-        self.deliveries: Final = Deliveries()
+        self.handed_out: Final = HandedOut()
         self.consumers: Final = Consumers(connection, self.standing)
         self.answers: Final = Answers(number, connection, self.consumers)
         turn, jobs = self.services.turn, self.services.jobs
-        self.outstanding: Final = Outstanding(connection, turn, jobs, self.consumers, self.deliveries)
+        self.outstanding: Final = Outstanding(connection, turn, jobs, self.consumers, self.handed_out)
         self.telling: Final = Telling(number, connection, self.standing, self.answers)
         self.publishing: Final = self.telling.publishing
         self.replies: Final = Replies(self.publishing, connection.output, self.outstanding)

@@ -37,12 +37,13 @@ class Subscription(Consumer):
         prefetch: i64,
         arguments: Table,
     ) -> None:
-        super().__init__(queue, tag, no_ack, exclusive, priority, prefetch, arguments)
+        of = queue.vhost.queues.get(queue.name.name, queue)  # whose lease it may be that is read
+        counted = channel.handed_out.of(of)
+        super().__init__(queue, tag, no_ack, exclusive, priority, prefetch, arguments, counted)
         self.channel: Final = channel
         # what every delivery reads stands here, not behind the channel
         self._consumers: Final = channel.consumers
         self._outstanding: Final = channel.outstanding
-        self._deliveries: Final = channel.deliveries
         self._output: Final = channel.connection.output
         self._turn: Final = channel.services.turn
         self._frame: Final = DeliverFrame(channel.number, tag)
@@ -70,7 +71,7 @@ class Subscription(Consumer):
     def deliver(self, entry: Entry) -> None:
         """Send the message as the channel's next delivery."""
         outstanding = self._outstanding
-        deliveries = self._deliveries
+        deliveries = self.counted
         tag = outstanding.next_tag()
         self.last_tag = tag
         if self.no_ack:

@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.channel.acks import METHOD_ACK, Unacked, unknown_tag
 from warrenmq.broker.channel.consumers import Consumers
+from warrenmq.broker.channel.handed_out import HandedOut
 from warrenmq.broker.channel.late_tags import LateTags
 from warrenmq.broker.channel.lateness import Watch
 from warrenmq.broker.channel.settling import FEW, GiveBack, Pile, Settle, Settler, queues_of
@@ -20,7 +21,6 @@ from warrenmq.broker.channel.sorting import Abandoned, Refused, Sorting
 from warrenmq.broker.channel.sources import Sources
 from warrenmq.broker.channel.transaction import NACK_OR_REJECT
 from warrenmq.broker.queue.queue import Entry, Queue
-from warrenmq.broker.services.deliveries import Deliveries
 from warrenmq.broker.services.jobs import Jobs, Waiting
 from warrenmq.broker.services.turn import SLICE, Turn
 from warrenmq.wire.replies import NOT_IMPLEMENTED, AmqpError
@@ -30,12 +30,12 @@ from warrenmq.wire.replies import NOT_IMPLEMENTED, AmqpError
 class Outstanding(Settler):
     """The deliveries that a channel's client has not settled yet."""
 
-    def __init__(self, client: Waiting, turn: Turn, jobs: Jobs, consumers: Consumers, deliveries: Deliveries) -> None:
+    def __init__(self, client: Waiting, turn: Turn, jobs: Jobs, consumers: Consumers, handed_out: HandedOut) -> None:
         self._client: Final = client
         self._turn: Final = turn
         self._jobs: Final = jobs
         self._consumers: Final = consumers
-        self._deliveries: Final = deliveries
+        self._handed_out: Final = handed_out
         self.unacked: Final = Unacked()
         self.sources: Final = Sources()
         self._watch: Watch | None = None  # while some queue of the broker has a deadline
@@ -149,8 +149,10 @@ class Outstanding(Settler):
             self._settle_one(entry)
 
     def _settle_one(self, entry: Entry) -> None:
-        self._deliveries.acked += 1
         queue = entry.queue
+        consumer = entry.consumer
+        counted = self._handed_out.of(queue) if consumer is None or queue.gone else consumer.counted
+        counted.acked += 1
         queue.settle(entry)
         self._no_longer_held(entry)
 

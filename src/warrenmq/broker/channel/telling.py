@@ -55,7 +55,7 @@ class Telling(Teller, Answering, WaitsForLog):
     def basic_return(self, message: Message, code: i64, text: str) -> None:
         if self._standing.state != CHANNEL_OPEN:
             return
-        self.publishing.returned += 1
+        self.publishing.gave_back(message.origin.exchange)
         method = method_frame(
             self._number,
             "basic.return",

@@ -148,6 +148,9 @@ class Firing:
         services.pacing.looked(record.looks)
         queues = queues_of(routed)
         exchange.messages_out += len(queues)
+        for queue in queues:
+            if exchange is not queue.counters.source:
+                queue.counters.turn_to(exchange)
         problem = ""
         if not queues:
             problem = UNROUTABLE

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
 from mypy_extensions import i16, i32, i64
 
+from warrenmq.broker.publish.by_exchange import Runs
 from warrenmq.log.confirmed import Confirmed
 from warrenmq.log.events import NOBODY, Named
 from warrenmq.wire.constants import FRAME_END, FRAME_METHOD, ID_BASIC_ACK, ID_BASIC_NACK, SIZE_BASIC_ACK
@@ -51,6 +52,7 @@ class Confirms:
         self._who: Named = NOBODY  # whose they are, as the journal knows it
         self.offset: i64 = 0  # publish_seqno when confirm.select came
         self.waiting: list[Waiting] = []
+        self.runs: Final = Runs()
         self.acked: i64 = 0  # told so
         self.nacked: i64 = 0
         self._run_first: i64 = 0  # acked numbers of this turn that follow one another
@@ -144,7 +146,8 @@ class Confirms:
             if last == 0:
                 return
             self.acked += last - first + 1
-            self._journal.acked(self._who, first, last)
+            self._count(first, last)
+            self.runs.forget(self.waiting[0].first if self.waiting else NO_NUMBER)
             if not self.waiting or self.waiting[0].first > last:
                 self._write(w, channel, ID_BASIC_ACK, last - offset, last > first)
                 return
@@ -161,13 +164,14 @@ class Confirms:
         self.nacked += len(nacked)
         self._acked = []
         self._nacked = []
-        self._tell_journal(acked, nacked)
+        self._count_each(acked, nacked)
         cutoff: i64 = self.waiting[0].first if self.waiting else NO_NUMBER
+        self.runs.forget(cutoff)
         self._write_set(w, channel, ID_BASIC_ACK, acked, min(cutoff, nacked[0]) if nacked else cutoff)
         # the acks of this flush have gone out by now, so nothing below a nack is open but what waits
         self._write_set(w, channel, ID_BASIC_NACK, nacked, min(cutoff, acked[0]) if acked else cutoff)
 
-    def _tell_journal(self, acked: list[int], nacked: list[int]) -> None:
+    def _count_each(self, acked: list[int], nacked: list[int]) -> None:
         first: i64 = 0
         last: i64 = 0
         for number in acked:
@@ -175,13 +179,18 @@ class Confirms:
                 last = number
                 continue
             if first:
-                self._journal.acked(self._who, first, last)
+                self._count(first, last)
             first = number
             last = number
         if first:
-            self._journal.acked(self._who, first, last)
+            self._count(first, last)
         for number in nacked:
             self._journal.nacked(self._who, number, self._late.pop(number, ""))
+
+    def _count(self, first: i64, last: i64) -> None:
+        """These are told as acked."""
+        self.runs.acked(first, last)
+        self._journal.acked(self._who, first, last)
 
     def _write_set(self, w: BytesWriter, channel: i64, method: i64, numbers: list[int], cutoff: i64) -> None:
         below: i64 = 0

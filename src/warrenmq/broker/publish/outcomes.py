@@ -57,6 +57,11 @@ def deliver(
 
     ``route``: as the journal has the way to the queues. ``promised``: the queues were asked before and do not refuse
     it. ``too_few``: it is nacked whoever takes it, because fewer queues do than it asks for."""
+    if exchange is not publishing.exchange:
+        publishing.turn_to(exchange, number)
+    for queue in queues:
+        if exchange is not queue.counters.source:
+            queue.counters.turn_to(exchange)
     publishing.published += 1
     exchange.messages_in += 1
     exchange.messages_out += len(queues)
@@ -110,6 +115,8 @@ def keep(
     publishing: Publishing, exchange: Exchange, message: Message, delay: i64, mandatory: bool, number: i64
 ) -> None:
     """Keep a message at a delayed exchange, which asks for nothing but a delay, and tell its publisher."""
+    if exchange is not publishing.exchange:
+        publishing.turn_to(exchange, number)
     publishing.published += 1
     exchange.messages_in += 1
     if publishing.vhost.journal.telling_all > 0:
@@ -136,6 +143,8 @@ def duplicate(
     on disk in its queues (0: it is), and never returned."""
     message.id = original  # for the journal it belongs to that one's life
     _tell_journal(publishing, DUPLICATE, NOBODY, message, number, 0, "")
+    if exchange is not publishing.exchange:
+        publishing.turn_to(exchange, number)
     publishing.published += 1
     exchange.messages_in += 1
     publishing.tally.duplicates += 1

@@ -12,6 +12,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.message import Message
+from warrenmq.broker.publish.by_exchange import ByExchange, Share
 from warrenmq.broker.publish.confirms import Confirms
 from warrenmq.broker.publish.mandatory import Mandatory
 from warrenmq.broker.publish.marks import Mark
@@ -114,6 +115,8 @@ class Publishing:
         self.returned: i64 = 0  # mandatory, and without a queue
         self.dropped: i64 = 0  # not mandatory, and without a queue
         self.refused_numbered: i64 = 0  # of those that have a number and would be confirmed
+        self.exchange: Exchange | None = None  # that was published to last
+        self._by_exchange: Final = ByExchange()
         self.over: bool = False
 
     def end(self) -> None:
@@ -134,6 +137,25 @@ class Publishing:
         tally.refused_numbered += self.refused_numbered
         tally.abandoned += self.unanswered()
         self.vhost.past.channel_over(self.published, self.confirms.acked, self.returned, self.dropped)
+
+    def turn_to(self, exchange: Exchange, number: i64) -> None:
+        """This publish, which is not counted yet, goes to another exchange than the last."""
+        self.exchange = exchange
+        share = self._by_exchange.turn(exchange, self.published, self.dropped)
+        if number and self.sender.confirms:
+            self.confirms.runs.begin(number, share)
+
+    def gave_back(self, exchange: str) -> None:
+        """A message that was published to this exchange was returned."""
+        self.returned += 1
+        found = self.vhost.exchanges.get(exchange)
+        if found is not None:
+            self._by_exchange.of(found).returned += 1
+
+    def shares(self) -> dict[Exchange, Share]:
+        """What was published, by exchange: those that are there."""
+        self._by_exchange.settle(self.published, self.dropped)
+        return self._by_exchange.shares()
 
     def unanswered(self) -> i64:
         """How many of those wait for the log; without confirms only mandatory ones do, and nobody is owed an answer."""
@@ -162,6 +184,7 @@ class Publishing:
             self.sender.confirms = True
             self.confirms.select(self.sender.named, self.last_number)
             self.numbered = True
+            self.exchange = None  # the numbers of the next publish on are kept apart by exchange
 
     def hold_back(self) -> None:
         """tx.select: from now on publishes wait for tx.commit."""

@@ -88,7 +88,15 @@ class Consumer(Cancelled):
     """A subscription to a queue, with its prefetch, as far as queues know one."""
 
     def __init__(
-        self, queue: Queue, tag: str, no_ack: bool, exclusive: bool, priority: i64, prefetch: i64, arguments: Table
+        self,
+        queue: Queue,
+        tag: str,
+        no_ack: bool,
+        exclusive: bool,
+        priority: i64,
+        prefetch: i64,
+        arguments: Table,
+        counted: Deliveries,
     ) -> None:
         self.queue: Final = queue
         self.tag: Final = tag
@@ -98,6 +106,7 @@ class Consumer(Cancelled):
         self.asked_prefetch: Final = prefetch  # fixed when the consumer starts
         self.prefetch: Final[i64] = queue.prefetch_for(prefetch)  # what holds; 0 = unlimited
         self.arguments: Final = arguments
+        self.counted: Final = counted  # what its channel gets from this queue
         self.unacked: i64 = 0
         self.last_tag: i64 = 0  # of its last delivery: who of the channel's consumers has waited longest?
         self.in_turn: bool = False  # is it in the queue's ring of consumers that can take a message?

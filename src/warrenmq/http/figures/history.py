@@ -18,6 +18,7 @@ TICK = 5  # seconds
 
 # (seconds between samples, seconds that they are kept)
 BASIC = ((5, 605), (60, 3_660))  # queues, exchanges, connections, channels
+DETAILED = ((5, 605),)  # pairs of them
 GLOBAL = (*BASIC, (600, 29_400), (1_800, 86_400))  # vhosts, the node
 
 MESSAGES = ("messages", "messages_ready", "messages_unacknowledged")
@@ -42,6 +43,9 @@ COLUMNS: dict[str, dict[str, int]] = {
         "exchange": ("publish_in", "publish_out"),
         "channel": (*PUBLISHING, *DELIVERIES),
         "connection": OCTETS,
+        "exchange and queue": ("publish",),
+        "channel and exchange": PUBLISHING,
+        "channel and queue": DELIVERIES,
         "vhost": (*MESSAGES, *PUBLISHING, *DELIVERIES, *OCTETS),
         "node": (*CHURN, *DISK, "fd_used", "sockets_used", "mem_used", "disk_free"),
     }.items()
@@ -168,13 +172,18 @@ class History:
 
     # -- a round of samples ------------------------------------------------------------------------------------------
 
-    def put(self, tick: int, kind: str, vhost: str, name: str, values: Sequence[int]) -> None:
-        """One of the samples of this tick, which is later than those before; complete when ``done`` is called."""
+    def put(
+        self, tick: int, kind: str, vhost: str, name: str, values: Sequence[int], before: Sequence[int] = ()
+    ) -> None:
+        """One of the samples of this tick, which is later than those before; complete when ``done`` is called.
+        ``before``: what it was at the last tick, where it is new and had been counted before."""
         track = self.find(kind, vhost, name)
         if track is None or track.fell(values, FIRST_COUNTER.get(kind, 0), LAST_COUNTER.get(kind, len(values))):
             if not any(values):
                 return
             track = Track(len(levels_of(kind)))
+            if before:
+                track.levels[0].put(self.tick, before, DETAILED[0][1] // TICK)
         for level, (step, keep) in zip(track.levels, levels_of(kind), strict=True):
             ticks = step // TICK
             if tick % ticks == 0 or (self.tick and tick // ticks != self.tick // ticks):
@@ -192,5 +201,12 @@ class History:
         return sum(64 + track.octets() for some in named for track in some.values())
 
 
+def pair(one: str, other: str) -> str:
+    """How what two objects have together is named here."""
+    return f"{one}\0{other}"
+
+
 def levels_of(kind: str) -> tuple[tuple[int, int], ...]:
-    return GLOBAL if kind in ("vhost", "node") else BASIC
+    if kind in ("vhost", "node"):
+        return GLOBAL
+    return DETAILED if " and " in kind else BASIC

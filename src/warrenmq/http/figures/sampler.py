@@ -13,9 +13,29 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.queue.queue import Queue
-from warrenmq.http.figures.history import CHURN, DELIVERIES, DISK, MESSAGES, OCTETS, PUBLISHING, TICK, History
+from warrenmq.http.figures.history import (
+    CHURN,
+    COLUMNS,
+    DELIVERIES,
+    DISK,
+    MESSAGES,
+    OCTETS,
+    PUBLISHING,
+    TICK,
+    History,
+    pair,
+)
 from warrenmq.http.figures.machine import free_disk, open_files, resident_memory
-from warrenmq.http.figures.stats import add, deliveries, exchange_counters, past_counters, publishing
+from warrenmq.http.figures.stats import (
+    Counters,
+    add,
+    deliveries,
+    exchange_counters,
+    is_all,
+    past_counters,
+    publishing,
+    share_counters,
+)
 from warrenmq.http.pacer import Pacer
 
 if TYPE_CHECKING:
@@ -70,10 +90,15 @@ class Sampler:
             await pacer.breathe()
         for channel in open_then:
             published = publishing(channel)
-            taken = deliveries(channel.deliveries)
+            taken = deliveries(channel.handed_out.all())
             values = [published[name] for name in PUBLISHING] + [taken[name] for name in DELIVERIES]
-            connection = channel.connection
-            self._history.put(tick, "channel", "", f"{connection.name} ({int(channel.number)})", values)
+            name = f"{channel.connection.name} ({int(channel.number)})"
+            self._history.put(tick, "channel", "", name, values)
+            shares, handed = channel.publishing.shares(), channel.handed_out.by_queue()
+            told = {pair(name, one.name.name): share_counters(share) for one, share in shares.items()}
+            await self._pairs(tick, "channel and exchange", ("channel", "", name), told, published, pacer)
+            told = {pair(name, one.name.name): deliveries(counted) for one, counted in handed.items() if counted.any()}
+            await self._pairs(tick, "channel and queue", ("channel", "", name), told, taken, pacer)
             vhost = channel.publishing.vhost.name
             if vhost in sums:
                 add(sums[vhost], published)
@@ -95,7 +120,12 @@ class Sampler:
                         routed,
                         *(taken[name] for name in DELIVERIES),
                     ]
-                    history.put(tick, "queue", vhost.name, queue.name.name, values)
+                    name = queue.name.name
+                    history.put(tick, "queue", vhost.name, name, values)
+                    came = {pair(one.name.name, name): n for one, n in queue.counters.by_exchange().items()}
+                    told = {one: {"publish": count} for one, count in came.items()}
+                    owner = "queue", vhost.name, name
+                    await self._pairs(tick, "exchange and queue", owner, told, {"publish": routed}, pacer)
                     add(sums, dict(zip(MESSAGES, (ready + unacked, ready, unacked), strict=True)))
                 add(sums, taken)
             await pacer.breathe()
@@ -107,6 +137,33 @@ class Sampler:
             await pacer.breathe()
         values = [sums.get(name, 0) for name in (*MESSAGES, *PUBLISHING, *DELIVERIES, *OCTETS)]
         history.put(tick, "vhost", "", vhost.name, values)
+
+    async def _pairs(
+        self,
+        tick: int,
+        kind: str,
+        owner: tuple[str, str, str],
+        parts: dict[str, Counters],
+        whole: Counters,
+        pacer: Pacer,
+    ) -> None:
+        """The parts of what one object counted, unless one is all of it. Until there was another, that one's past was
+        the object's: it begins with what the object had at the last sample."""
+        if not parts or any(is_all(parts, part, whole) for part in parts.values()):
+            return
+        history, names = self._history, COLUMNS[kind]
+        vhost = owner[1]
+        first, before = "", [0]
+        if not any(history.find(kind, vhost, one) for one in parts):
+            track = history.find(*owner)
+            first = max(parts, key=lambda one: sum(parts[one].values()))
+            places = [COLUMNS[owner[0]][name] for name in names]
+            before = [0 if track is None else track.levels[0].values(place, [history.tick])[0] for place in places]
+            if any(then > parts[first][name] for then, name in zip(before, names, strict=True)):
+                first = ""
+        for one, part in parts.items():
+            history.put(tick, kind, vhost, one, [part[name] for name in names], before if one == first else ())
+            await pacer.breathe()
 
     def _node(self, tick: int, broker: Broker) -> None:
         alarms = broker.services.pressure.alarms

@@ -9,11 +9,13 @@ for three queues is published once, and nothing falls when a channel is closed o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
+from typing import TypeVar
 
 from warrenmq.broker.channel.channel import Channel
 from warrenmq.broker.channel.states import GONE
 from warrenmq.broker.connection.connection import Connection
+from warrenmq.broker.publish.by_exchange import Share
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.services.deliveries import Deliveries
@@ -22,6 +24,7 @@ from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.pacer import Pacer
 
 Counters = dict[str, int]
+Part = TypeVar("Part", int, Counters)
 
 
 def queue_counters(queue: Queue) -> Counters:
@@ -33,8 +36,22 @@ def exchange_counters(exchange: Exchange) -> Counters:
     return {name: count for name, count in counters.items() if count}
 
 
+def share_counters(share: Share) -> Counters:
+    return {
+        "publish": int(share.published),
+        "confirm": int(share.confirmed),
+        "return_unroutable": int(share.returned),
+        "drop_unroutable": int(share.dropped),
+    }
+
+
+def is_all(parts: Sized, part: Part, whole: Part) -> bool:
+    """Is this part the only one, and all that was counted?"""
+    return len(parts) == 1 and part == whole
+
+
 def channel_counters(channel: Channel) -> Counters:
-    return some(publishing(channel)) | some(deliveries(channel.deliveries))
+    return some(publishing(channel)) | some(deliveries(channel.handed_out.all()))
 
 
 class Sums:

@@ -89,7 +89,7 @@ def of_connection(connection: Connection) -> list[int]:
 
 def of_channel(channel: Channel) -> list[int]:
     """In the order of CHANNEL_FAMILIES."""
-    publishing, handed, tx = channel.publishing, channel.deliveries, channel.tx
+    publishing, handed, tx = channel.publishing, channel.handed_out.all(), channel.tx
     return [
         len(channel.consumers),
         int(channel.outstanding.unacked.count),

@@ -74,7 +74,7 @@ def node_info(bridge: Bridge, wanted: Range | None) -> Node:
         disk_free_details=rates.details("disk_free", wanted),
         disk_free_limit=DEFAULT_DISK_LIMIT if alarms is None else int(alarms.disk_limit),
         disk_free_alarm=alarms is not None and (alarms.disk or alarms.log_failed),
-        rates_mode="basic",
+        rates_mode="detailed",
         partitions=[],
         exchange_types=exchange_types(),
         auth_mechanisms=[

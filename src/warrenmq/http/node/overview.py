@@ -58,7 +58,7 @@ async def overview(call: Call) -> object:
     sums = await sums_of(vhosts, bridge.broker.connections)
     shown = Overview(
         management_version=broker.node.rabbitmq_version,
-        rates_mode="basic",
+        rates_mode="detailed",
         sample_retention_policies=RETENTION,
         exchange_types=exchange_types(),
         product_version=broker.node.version,

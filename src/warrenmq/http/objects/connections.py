@@ -14,9 +14,10 @@ from warrenmq.http.columns import of_channels, of_connections
 from warrenmq.http.endpoint import ADMINISTRATOR as ADMINISTRATORS
 from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent
 from warrenmq.http.errors import not_authorised, not_found
+from warrenmq.http.figures.pairs import publishes, takes
 from warrenmq.http.figures.rates import ranges
 from warrenmq.http.in_order import in_order
-from warrenmq.http.listing import listing, with_columns, with_list
+from warrenmq.http.listing import listing, with_columns, with_lists
 from warrenmq.http.models import ChannelInfo, ConnectionInfo, ConsumerInfo
 from warrenmq.http.pacer import Pacer
 from warrenmq.http.views import channel_info, channel_name, connection_info, consumer_info
@@ -125,12 +126,15 @@ async def get_channel(call: Call) -> object:
     its = {name.rpartition(" (")[0] for name in wanted}  # connection: there may be very many, with a thousand each
     for channel in _channels([one for one in call.bridge.visible_connections(call.user) if one.name in its]):
         if channel_name(channel) in wanted:
-            shown = channel_info(call.bridge, channel, ranges(call.query))
+            bridge, asked = call.bridge, ranges(call.query)
             consumers = [one for one in channel.consumers.by_tag.values() if isinstance(one, Subscription)]
-            shown.publishes = []
-            shown.deliveries = []
-            told = map(partial(consumer_info, call.bridge), consumers)
-            return await with_list(call, shown, "consumer_details", told)
+            return await with_lists(
+                call,
+                channel_info(bridge, channel, asked),
+                publishes=publishes(bridge, channel, asked.msg_rates),
+                deliveries=takes(bridge, channel, asked.msg_rates),
+                consumer_details=map(partial(consumer_info, bridge), consumers),
+            )
     raise not_found()
 
 

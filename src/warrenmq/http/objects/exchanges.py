@@ -13,9 +13,10 @@ from warrenmq.http.columns import of_exchanges
 from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.fields import arguments_table, octets_of
+from warrenmq.http.figures.pairs import out_of, publishers
 from warrenmq.http.figures.rates import ranges
 from warrenmq.http.in_order import by_key
-from warrenmq.http.listing import listing, plain_list, with_columns
+from warrenmq.http.listing import listing, plain_list, with_lists
 from warrenmq.http.models import BindingInfo, ExchangeInfo, Routed
 from warrenmq.http.names import check_length
 from warrenmq.http.requests import ExchangeDeclaration, Publication
@@ -63,11 +64,11 @@ async def _listed(call: Call, found: list[Exchange]) -> object:
 
 
 async def get_exchange(call: Call) -> object:
-    _, exchange = existing(call)
-    shown = exchange_info(call.bridge, exchange, ranges(call.query))
-    shown.incoming = []
-    shown.outgoing = []
-    return with_columns(call, shown)
+    bridge, wanted = call.bridge, ranges(call.query)
+    vhost, exchange = existing(call)
+    incoming = await publishers(bridge, exchange, wanted.msg_rates)
+    outgoing = await out_of(bridge, vhost, exchange, wanted.msg_rates)
+    return await with_lists(call, exchange_info(bridge, exchange, wanted), incoming=incoming, outgoing=outgoing)
 
 
 async def put_exchange(call: Call) -> object:

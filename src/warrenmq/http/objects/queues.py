@@ -20,9 +20,10 @@ from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, VHOST, Call, Endpo
 from warrenmq.http.errors import ApiError, bad_request, not_authorised, not_found
 from warrenmq.http.fields import arguments_table
 from warrenmq.http.figures.ages import ages, held_since
+from warrenmq.http.figures.pairs import into, takers
 from warrenmq.http.figures.rates import ranges
 from warrenmq.http.in_order import by_key
-from warrenmq.http.listing import Array, listing, plain_list, with_list
+from warrenmq.http.listing import Array, listing, plain_list, with_lists
 from warrenmq.http.models import BindingInfo, MessageInfo, QueueInfo
 from warrenmq.http.pacer import Pacer
 from warrenmq.http.requests import GetRequest, QueueDeclaration
@@ -86,14 +87,15 @@ async def _listed(call: Call, found: list[Queue]) -> object:
 
 
 async def get_queue(call: Call) -> object:
-    held = await held_since(call.bridge)
+    bridge, wanted = call.bridge, ranges(call.query)
+    held = await held_since(bridge)
     _, queue = existing(call)
-    shown = queue_info(call.bridge, queue, ranges(call.query))
-    shown.ages = ages(call.bridge, queue, held, True)
-    shown.incoming = []
-    shown.deliveries = []
-    consumers = map(partial(consumer_info, call.bridge), subscriptions(queue))
-    return await with_list(call, shown, "consumer_details", consumers)
+    deliveries = await takers(bridge, queue, wanted.msg_rates)
+    shown = queue_info(bridge, queue, wanted)
+    shown.ages = ages(bridge, queue, held, True)
+    incoming = into(bridge, queue, wanted.msg_rates)
+    consumers = map(partial(consumer_info, bridge), subscriptions(queue))
+    return await with_lists(call, shown, incoming=incoming, deliveries=deliveries, consumer_details=consumers)
 
 
 async def put_queue(call: Call) -> object:

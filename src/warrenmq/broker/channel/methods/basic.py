@@ -116,7 +116,7 @@ def get(channel: Channel, method: Method) -> None:
     queue.check_readable()
     entry = None if queue.paused else queue.get()
     if entry is None:
-        channel.deliveries.fetched_nothing += 1
+        channel.handed_out.of(queue).fetched_nothing += 1
         queue.deliveries.fetched_nothing += 1
         channel.answers.reply(method_frame(channel.number, "basic.get-empty"))
         return
@@ -137,7 +137,7 @@ def get(channel: Channel, method: Method) -> None:
         message_count=queue.ready,
     )
     channel.answers.reply_with_message(answer, message, queue.promise_pending())
-    channel.deliveries.fetch(no_ack, entry.redelivered)
+    channel.handed_out.of(queue).fetch(no_ack, entry.redelivered)
     flags = FETCHED | (REDELIVERED if entry.redelivered else 0)
     named = channel.publishing.sender.named
     events = channel.services.log.events
