@@ -361,21 +361,21 @@ class ExchangeName(Struct):
 
 
 class ByChannel(Struct):
-    """What one channel has of the figures of a queue or an exchange."""
+    """The part of one channel in the figures of a queue or an exchange."""
 
     channel_details: ChannelDetails
     stats: Object
 
 
 class ByExchange(Struct):
-    """What one exchange has of the figures of a queue or a channel."""
+    """The part of one exchange in the figures of a queue or a channel."""
 
     exchange: ExchangeName
     stats: Object
 
 
 class ByQueue(Struct):
-    """What one queue has of the figures of an exchange or a channel."""
+    """The part of one queue in the figures of an exchange or a channel."""
 
     queue: QueueName
     stats: Object

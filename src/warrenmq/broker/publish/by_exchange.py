@@ -20,7 +20,7 @@ FEW: Final = 64  # exchanges that are kept, gone or not; runs that are kept, tol
 
 @final
 class Share:
-    """What one exchange has of it."""
+    """The part of one exchange."""
 
     def __init__(self) -> None:
         self.published: i64 = 0
@@ -31,7 +31,7 @@ class Share:
 
 @final
 class Runs:
-    """Whose the numbers of publishes are, from the first of each run to the next."""
+    """The shares that numbers of publishes belong to, from the first of each run to the next."""
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
