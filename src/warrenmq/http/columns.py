@@ -116,7 +116,8 @@ def of_channels(bridge: Bridge, wanted: Ranges) -> Columns:
         return "", channel_name(channel)
 
     def delivered(channel: Channel) -> Counters:
-        return deliveries(channel.deliveries) if channel.deliveries.any() else {}
+        counted = channel.handed_out.all()
+        return deliveries(counted) if counted.any() else {}
 
     found = CHANNEL | _counted(bridge, wanted, "channel", PUBLISHING, publishing, place)
     return found | _counted(bridge, wanted, "channel", DELIVERIES, delivered, place)
