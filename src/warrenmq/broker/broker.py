@@ -144,3 +144,4 @@ class Broker(Core):
             for queue in vhost.queues.values():
                 queue.let_go()
         self.services.freeing.let_go()
+        self.services.taking_apart.let_go()

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import warrenmq
 from warrenmq.cli._cures import CannotStart, address_error, check_data_folder
-from warrenmq.server import process
+from warrenmq.server import garbage, process
 from warrenmq.server.config import TABLE, Settings, SettingsError, load
 from warrenmq.server.listening import Address, shown
 
@@ -124,7 +124,7 @@ async def _complete(server: Server, settings: Settings) -> None:
     """To the end of the start, behind which the process settles."""
     with _told(settings):
         await server.complete()
-    process.settle_garbage(server.watchdog.collections)
+    garbage.settle(server.watchdog.collections.happened, garbage.Hiding())
     process.let_go_of_code()
     process.keep_room_when_busy(server.background, server.broker.services.tally)
 

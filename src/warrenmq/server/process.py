@@ -1,7 +1,7 @@
-"""Settings of the whole process: garbage collection, malloc, descriptors, the event loop. Only `warren serve` calls it.
+"""Settings of the whole process: malloc, descriptors, the event loop. Only `warren serve` calls it.
 
 The embedded broker lives in somebody's test process and must change nothing there, so nothing in this module runs at
-import and nothing else in the package does what it does.
+import and nothing else in the package does what it does, but for ``garbage.py``.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
-import gc
 import sys
 from collections.abc import Callable
 
 from warrenmq.broker.services.tally import Tally
 from warrenmq.server.background import Background
-from warrenmq.server.watchdog import Collections
 
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 _MIB = 1024 * 1024
@@ -45,19 +43,6 @@ def settle_malloc() -> bool:
         mallopt(option, size) == 1
         for option, size in ((_M_MMAP_THRESHOLD, 32 * _MIB), (_M_TRIM_THRESHOLD, 64 * _MIB), (_M_TOP_PAD, 16 * _MIB))
     )
-
-
-def settle_garbage(collections: Collections) -> None:
-    """After start-up: what is there now stays and is not looked at again.
-
-    What exists per message is not looked at either (``broker/queue/queue.py``); what else comes and goes, connections
-    and queues with their parts, is little and full of cycles. So a collection of the young looks at no more than a
-    hundred thousand objects, some 20 ms, and one of everything is due after ten million.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 10, 100)
-    gc.callbacks.append(collections.happened)
 
 
 def keep_room_when_busy(background: Background, tally: Tally) -> None:

@@ -36,7 +36,7 @@ class Durations:
 
 class Collections:
     """The garbage collections of the process, by generation. Python is told of it by ``warren serve`` alone
-    (``process.py``): elsewhere the process is somebody else's, and nothing is counted."""
+    (``garbage.py``): elsewhere the process is somebody else's, and nothing is counted."""
 
     def __init__(self, wall: Callable[[], float] = time.perf_counter) -> None:
         self._wall = wall

@@ -88,6 +88,8 @@ class ConsistentHashExchange(ExchangeType):
     def unbind(self, binding: Binding) -> None:
         if self._bound.pop(binding.destination, None) is not None:
             self._stale = True
+            self._ring = []  # it would keep what is gone
+            self._totals = []
 
     def _made_anew(self) -> None:
         self._stale = False

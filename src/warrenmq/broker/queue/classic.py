@@ -72,6 +72,8 @@ from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpErro
 class ClassicQueue(Queue, GivesUp):
     """Order, expiry, limits, consumers in turn, a promise to the log, and leases."""
 
+    __deletable__ = ("_order", "_fifo", "_promise", "_expiry", "_queue_expiry", "_limits", "leases")
+
     def __init__(self, vhost: Realm, declared: Declaration, dead_letters: DeadLetterOffice) -> None:
         super().__init__(vhost, declared)
         priorities: i64 = 0
@@ -79,15 +81,15 @@ class ClassicQueue(Queue, GivesUp):
         if field is not None and isinstance(field.value, int):
             priorities = field.value
         self._dead_letters: Final = dead_letters
-        self._order: Final = Order(self, priorities)
+        self._order = Order(self, priorities)
         self._priorities: Final = priorities > 0  # is there more than one fifo?
-        self._fifo: Final = self._order.lowest  # else this is the one
+        self._fifo = self._order.lowest  # else this is the one
         self._dispatch: Final = Dispatch(self.consumers, self.single_active, self.kind == CLASSIC, self.kind == QUORUM)
-        self._promise: Final = Promise(self)
-        self._expiry: Final = HeadExpiry(self, self._order, self)
-        self._queue_expiry: Final = QueueExpiry(self)
-        self._limits: Final = Limits(self, self._order, self._expiry, self)
-        self.leases: Final = Leases(self, self._order, self._expiry, self._promise)
+        self._promise = Promise(self)
+        self._expiry = HeadExpiry(self, self._order, self)
+        self._queue_expiry = QueueExpiry(self)
+        self._limits = Limits(self, self._order, self._expiry, self)
+        self.leases = Leases(self, self._order, self._expiry, self._promise)
         self._had_consumer: bool = False
         self._tries: dict[int, int] | None = None  # how often clients gave it back, by position; None: none was
         self._moved_batch: i64 = 0  # the last log batch in which a message came from inside the broker
@@ -572,6 +574,14 @@ class ClassicQueue(Queue, GivesUp):
         self._order.clear()
         if self.unacked == 0:
             self._tries = None
+
+    def own_references(self) -> i64:
+        """A fifo, the order, the promise, the queue's expiry and the leases have one each; that of heads and the
+        limits have two."""
+        return len(self._order.fifos) + 8
+
+    def come_apart(self) -> None:
+        del self._order, self._fifo, self._promise, self._expiry, self._queue_expiry, self._limits, self.leases
 
     def let_go(self) -> None:
         for fifo in self._order.fifos:

@@ -47,26 +47,12 @@ class Lessor:
 
 
 @final
-class Expiry(Timer):
-    """The timer of one lease: at its end what is left goes back to the queue."""
-
-    def __init__(self, lease: Lease) -> None:
-        super().__init__()
-        self._lease: Final = lease
-
-    def fire(self) -> None:
-        self._lease.lessor.expired(self._lease)
-
-    def subject(self) -> str:
-        return f"a lease on {self._lease.queue.name}"
-
-
-@final
-class Lease:
+class Lease(Timer):
     """A lease of messages. Its slots are numbered from 0 in queue order; a settled one stays as a gap, so numbers keep
-    their meaning."""
+    their meaning. At its end what is left goes back to the queue."""
 
     def __init__(self, lessor: Lessor, queue: Queue, id: str, owner: str, key: str, ttl: i64) -> None:
+        super().__init__()
         self.lessor: Final = lessor
         self.queue: Final = queue
         self.id: Final = id
@@ -92,9 +78,14 @@ class Lease:
         self.wanted_bytes: i64 = -1  # of so many bytes, -1 = no such bound
         self.ran_out: bool = False
         self.returning: bool = False  # it ran out or was released; its messages go back slice by slice
-        self.timer: Final = Expiry(self)
         self.named: Named | None = None  # as the log's events know it, once they speak of it
         self.told: dict[int, int] = {}  # by slot, what they call messages that they tell of and the log does not hold
+
+    def fire(self) -> None:
+        self.lessor.expired(self)
+
+    def subject(self) -> str:
+        return f"a lease on {self.queue.name}"
 
     def add(self, address: i64, position: i64, size: i64, priority: i64, flags: i64, expires_at: i64) -> None:
         self.addresses = append(self.addresses, address)

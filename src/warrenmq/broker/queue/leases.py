@@ -174,7 +174,7 @@ class Leases(Lessor, Concluding):
         broker = self._queue.broker
         self._leases[lease.id] = lease
         lease.expires_at = broker.turn.now + lease.ttl
-        broker.timers.arm(lease.timer, lease.expires_at)
+        broker.timers.arm(lease, lease.expires_at)
         self._store(lease)
 
     def _store(self, lease: Lease) -> None:
@@ -289,7 +289,7 @@ class Leases(Lessor, Concluding):
                 queue.broker.turn.concluding.append(self)
             self._opened[due] = lease
             self._leases[lease.id] = lease
-            queue.broker.timers.arm(lease.timer, due)
+            queue.broker.timers.arm(lease, due)
         lease.add(address, entry.position, message.size, message.priority, REDELIVERED, entry.expires_at)
         if address < 0 and queue.journal.tells(message):
             lease.told[int(lease.count()) - 1] = int(message.number())
@@ -402,7 +402,7 @@ class Leases(Lessor, Concluding):
             self.acted(lease)
         if lease.left > 0:
             broker = self._queue.broker
-            broker.timers.arm(lease.timer, broker.turn.now + 1)
+            broker.timers.arm(lease, broker.turn.now + 1)
 
     def remember_returned(self, id: str) -> None:
         self._returned[id] = True
@@ -438,7 +438,7 @@ class Leases(Lessor, Concluding):
         queue = self._queue
         if lease.left == 0 and lease.id in self._leases:
             del self._leases[lease.id]
-            queue.broker.timers.cancel(lease.timer)
+            queue.broker.timers.cancel(lease)
             if queue.durable:
                 queue.broker.store.delete("lease", self._store_key(lease))
                 if lease.noted:
@@ -563,7 +563,7 @@ class Leases(Lessor, Concluding):
             if lease.left == 0 and (lease.settled == 0 or lease.returning):
                 self._finish(lease)
             else:
-                self._queue.broker.timers.arm(lease.timer, 0 if lease.returning else lease.expires_at)
+                self._queue.broker.timers.arm(lease, 0 if lease.returning else lease.expires_at)
 
     def fill_index(self, index: QueueIndex) -> None:
         for lease in self._leases.values():

@@ -47,21 +47,6 @@ class Letter:
         self.taken: list[str] | None = None  # the queues that have it, if any
 
 
-@final
-class Retry(Timer):
-    """The timer that has waiting letters tried again."""
-
-    def __init__(self, letters: Letters) -> None:
-        super().__init__()
-        self._letters: Final = letters
-
-    def fire(self) -> None:
-        self._letters.retry()
-
-    def subject(self) -> str:
-        return str(self._letters.queue.name)
-
-
 @trait
 class LetterKeeper:
     """A queue that may keep letters until they have arrived."""
@@ -109,10 +94,11 @@ class ReadLetter(Job):
 
 
 @final
-class Letters(Posted):
+class Letters(Timer, Posted):
     """The letters of one queue, sent again and again until they have arrived."""
 
     def __init__(self, queue: Queue, office: DeadLetterOffice, keeper: LetterKeeper) -> None:
+        super().__init__()
         self.queue: Final = queue
         self._office: Final = office
         self._keeper: Final = keeper
@@ -120,7 +106,6 @@ class Letters(Posted):
         self._waiting: dict[int, Letter] = {}  # by position, those tried longest ago first
         self._fresh: list[Letter] = []  # of this turn
         self.reading: Letter | None = None  # its body is read: those behind it wait
-        self._retry: Final = Retry(self)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -160,7 +145,7 @@ class Letters(Posted):
         if self._waiting:
             self._arm(0 if self._took_long() else RETRY)
 
-    def retry(self) -> None:
+    def fire(self) -> None:
         """Try some of those that wait, as many as may be in one turn; the others have theirs when it comes round."""
         if self._is_reading():
             return
@@ -247,11 +232,14 @@ class Letters(Posted):
         if self._waiting:
             self._arm(0)
 
+    def subject(self) -> str:
+        return str(self.queue.name)
+
     def _arm(self, delay: i64) -> None:
         broker = self.queue.broker
         due = broker.turn.now + delay
-        if self._retry.due < 0 or due < self._retry.due:
-            broker.timers.arm(self._retry, due)
+        if self.due < 0 or due < self.due:
+            broker.timers.arm(self, due)
 
     def drop(self) -> None:
         """The queue is deleted."""
@@ -259,7 +247,7 @@ class Letters(Posted):
         self._fresh = []
         self.reading = None
         self.bytes = 0
-        self.queue.broker.timers.cancel(self._retry)
+        self.queue.broker.timers.cancel(self)
 
     def first_position(self) -> i64:
         """Of the oldest; there is one."""

@@ -30,6 +30,7 @@ from warrenmq.broker.records import Binding, Destination, Exchange, PolicyInForc
 from warrenmq.broker.services.deliveries import Deliveries
 from warrenmq.broker.services.held_deliveries import Promised
 from warrenmq.broker.services.postponed import Postponed
+from warrenmq.broker.services.taking_apart import Assembled
 from warrenmq.broker.services.turn import Cancelled, Delivering
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.fields import Table
@@ -161,7 +162,7 @@ class Declaration:
         self.arguments: Final = arguments
 
 
-class Queue(Destination, Delivering, Promised):
+class Queue(Destination, Delivering, Promised, Assembled):
     """The base of all kinds."""
 
     def __init__(self, vhost: Realm, declared: Declaration) -> None:
@@ -472,6 +473,12 @@ class Queue(Destination, Delivering, Promised):
         self.broker.deadlines.changed(self.settings.ack_deadline, -1, False)
         self.journal.queue_gone()
         self.gone = True
+
+    def own_references(self) -> i64:
+        return 0
+
+    def come_apart(self) -> None:
+        """It is gone and nobody has it any more: let go of the parts, which lead back here."""
 
     def let_go(self) -> None:
         """The broker has stopped: hold no entries any more, which lead back here."""

@@ -37,6 +37,8 @@ TOGETHER: Final = 256  # so many at most are handed out consumer by consumer
 class QuorumQueue(ClassicQueue, LetterKeeper):
     """The quorum queue of a single node: delivery counts, letters that arrive at least once, everything logged."""
 
+    __deletable__ = ("_letters",)
+
     def __init__(
         self, vhost: Realm, declared: Declaration, dead_letters: DeadLetterOffice, deliveries: Outstanding
     ) -> None:
@@ -47,7 +49,7 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
         self._failures: dict[int, int] = {}  # by position: how often it came back, of all that did
         self._gets: set[int] = set()  # positions of what basic.get holds
         self._leaving: list[Consumer] = []  # cancelled, and held something then
-        self._letters: Final = Letters(self, dead_letters, self)
+        self._letters = Letters(self, dead_letters, self)
         self._noted_strategy: bool = False
         self._note_strategy()
 
@@ -147,6 +149,14 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
     def stop(self) -> None:
         super().stop()
         self._letters.drop()
+
+    def own_references(self) -> i64:
+        """Its letters have two."""
+        return super().own_references() + 2
+
+    def come_apart(self) -> None:
+        super().come_apart()
+        del self._letters
 
     # -- who holds what ----------------------------------------------------------------------------------------
 

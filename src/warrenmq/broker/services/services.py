@@ -22,6 +22,7 @@ from warrenmq.broker.services.pacing import Pacing
 from warrenmq.broker.services.pressure import Pressure
 from warrenmq.broker.services.randomness import Randomness
 from warrenmq.broker.services.store import DefinitionStore
+from warrenmq.broker.services.taking_apart import TakingApart
 from warrenmq.broker.services.tally import Tally
 from warrenmq.broker.services.timers import Timers
 from warrenmq.broker.services.turn import Turn
@@ -58,6 +59,7 @@ class Services:
         self.pressure: Final = Pressure()
         self.jobs: Final = Jobs(log, self.turn, self.pressure, self.io_timers, io_clock)
         self.freeing: Final = Freeing(self.io_timers, io_clock)
+        self.taking_apart: Final = TakingApart(self.io_timers, io_clock)
         self.pacing: Final = Pacing(self.turn, self.io_timers, io_clock)
         self.unroutable: i64 = 0  # messages that went nowhere
         self.tally: Final = Tally()

@@ -309,6 +309,7 @@ class VHost(Realm):
         self.registry.elsewhere.queue_gone(queue, True)
         self.registry.totals.queue_deleted(queue)
         self.past.deliveries.add(queue.deliveries)
+        self.broker.taking_apart.add(queue)
         return count
 
     # -- bindings ----------------------------------------------------------------------------------------------
@@ -358,9 +359,10 @@ class VHost(Realm):
             self.remove_exchange(source)
 
     def _unbind_all(self, end: Destination, sides: list[dict[object, Binding]]) -> None:
-        """A queue or an exchange is gone, and all its bindings go along. Of very many the exchanges at their other ends
-        and the log hear in turns to come: nobody finds what is gone, and without both its ends a binding means nothing
-        to the log, even after a crash (``start/topology.py``)."""
+        """A queue or an exchange is gone, and all its bindings go along, also from its own matcher, which would lead
+        back to it by them for ever. Of very many the matchers and the log hear in turns to come: nobody finds what is
+        gone, and without both its ends a binding means nothing to the log, even after a crash
+        (``start/topology.py``)."""
         registry = self.registry
         job = ForgetBindings(registry.forgetting, self.broker.store, self.broker.turn, self.name, end.name)
         sources: dict[Exchange, bool] = {}
@@ -372,14 +374,16 @@ class VHost(Realm):
             for id, binding in taken.items():
                 source = binding.source
                 destination = binding.destination
+                if source is end and side is not sides[0]:
+                    continue  # it was bound to itself
                 if destination is not end:
                     _bindings_in(destination).pop(id, None)
+                if many and not source.matcher.chooses():
+                    job.unbind(binding)
+                else:
+                    source.matcher.unbind(binding)
                 if source is not end:
                     source.bindings_out.pop(id, None)
-                    if many and not source.matcher.chooses():
-                        job.unbind(binding)
-                    else:
-                        source.matcher.unbind(binding)
                     if source is not last:
                         last = source
                         sources[source] = True
