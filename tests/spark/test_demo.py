@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from pathlib import Path
 
@@ -18,17 +19,23 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def test_the_demo_kills_its_broker_and_the_sum_closes(
     spark: object, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    status = demo.main(seconds=3, png=str(tmp_path / "demo.png"))
-    shown = capfd.readouterr()
-    assert status == 0, shown.out + shown.err
-    assert "kill -9" in shown.out and "the broker is back" in shown.out
+    """It is shown; with ``as_json`` the sum is the output and nothing else."""
+    status = demo.main(seconds=3, png=str(tmp_path / "demo.png"), as_json=True)
+    written = capfd.readouterr()
+    shown = written.err
+    assert status == 0, shown
+    assert "kill -9" in shown and "the broker is back" in shown
     parts = {
         what: int(number.replace(",", ""))
-        for what, number in re.findall(r"(published|in the lake|dead letters|returned|missing)  +([\d,]+)  ", shown.out)
+        for what, number in re.findall(r"(published|in the lake|dead letters|returned|missing)  +([\d,]+)  ", shown)
     }
     assert parts["published"] == parts["in the lake"] + parts["dead letters"] + parts["returned"] == 2400
     assert parts["missing"] == 0 and min(parts["in the lake"], parts["dead letters"], parts["returned"]) > 0
-    assert "they agree" in shown.out and "nothing is missing" in shown.out
+    assert "they agree" in shown and "nothing is missing" in shown
+    found = json.loads(written.out)
+    assert {what: found[what.replace("in the ", "").replace(" ", "_")] for what in parts} == parts
+    assert found["closes"] is found["agrees"] is True and found["picture"] == str(tmp_path / "demo.png")
+    assert found["routed"] + found["routed_back"] == 2400
     assert (tmp_path / "demo.png").read_bytes().startswith(PNG)
 
 

@@ -266,8 +266,9 @@ def report(
 def demo(
     seconds: Annotated[int, typer.Option(help="How long to publish.")] = 20,
     png: Annotated[str, typer.Option(help="Where the picture goes.")] = "warren-demo.png",
+    as_json: Json = False,
 ) -> None:
     """A broker that is killed, Spark that loses nothing of it, and the sum: in one terminal, within two minutes."""
     from warrenmq.spark.demo import main
 
-    raise typer.Exit(main(seconds, png))
+    raise typer.Exit(main(seconds, png, as_json))

@@ -21,8 +21,9 @@ EVERY = 2.0  # seconds between two lines where nothing can move
 class Show:
     """The narrator of the demo, on a terminal or in a file."""
 
-    def __init__(self) -> None:
-        self.console = Console(highlight=False)
+    def __init__(self, aside: bool = False) -> None:
+        """``aside``: on standard error, as the output is another's."""
+        self.console = Console(highlight=False, stderr=aside)
         self._begun = time.monotonic()
 
     def seconds(self) -> float:

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,18 +37,21 @@ PATIENCE = 180.0  # seconds for the rest to arrive; bounds hanging, nothing else
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-def main(seconds: int = 20, png: str = "warren-demo.png") -> int:
-    """The whole demo; the exit status."""
+def main(seconds: int = 20, png: str = "warren-demo.png", as_json: bool = False) -> int:
+    """The whole demo; the exit status. ``as_json``: the sum is the output, as JSON, and what is shown is no output."""
     try:
         check()
     except RequirementMissing as missing:
         print(f"demo: {missing}", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="warren-demo-") as folder:
-        show = Show()
+        show = Show(aside=as_json)
         broker = DemoBroker(Path(folder))
         try:
-            return run(show, broker, Path(folder), seconds, png)
+            found = run(show, broker, Path(folder), seconds, png)
+            if as_json:
+                print(json.dumps({**found.told(), "picture": png}))
+            return 0 if found.closes and found.agrees else 1
         except KeyboardInterrupt:
             show.step("stopping", good=False)
             return 130
@@ -59,7 +62,7 @@ def main(seconds: int = 20, png: str = "warren-demo.png") -> int:
             broker.stop()
 
 
-def run(show: Show, broker: DemoBroker, folder: Path, seconds: int, png: str) -> int:
+def run(show: Show, broker: DemoBroker, folder: Path, seconds: int, png: str) -> Verdict:
     from warrenmq.spark.sessions import running_session, session, silence
 
     broker.start()
@@ -121,7 +124,7 @@ class Ingest:
         judged.unpersist()
 
 
-def pipeline(show: Show, spark: SparkSession, broker: DemoBroker, folder: Path, seconds: int, png: str) -> int:
+def pipeline(show: Show, spark: SparkSession, broker: DemoBroker, folder: Path, seconds: int, png: str) -> Verdict:
     from warrenmq.spark.jobs.ingest import stop_gently
 
     address = {"host": "127.0.0.1", "port": str(broker.port), "httpPort": str(broker.http_port)}
@@ -193,14 +196,45 @@ def _ask(broker: DemoBroker, path: str) -> tuple[int, Any]:
     return HttpApi(parse({"host": "127.0.0.1", "httpPort": str(broker.http_port), "queue": "x"})).call("GET", path)
 
 
+@dataclass
+class Verdict:
+    """The sum of the demo."""
+
+    published: int
+    lake: int
+    dead_letters: int
+    returned: int
+    sent_again: int
+    twice: int  # of these, those that are there twice
+    routed: int = 0  # to queues, by ``route``
+    routed_back: int = 0  # that ``route`` returns
+
+    @property
+    def missing(self) -> int:
+        return self.published - self.lake - self.dead_letters - self.returned
+
+    @property
+    def closes(self) -> bool:
+        return self.missing == 0
+
+    @property
+    def agrees(self) -> bool:
+        """Does ``route`` say the same?"""
+        return self.routed_back == self.returned and self.routed == self.lake + self.dead_letters
+
+    def told(self) -> dict[str, object]:
+        return {**asdict(self), "missing": self.missing, "closes": self.closes, "agrees": self.agrees}
+
+
 def verdict(
     show: Show, spark: SparkSession, broker: DemoBroker, folder: Path, address: dict[str, str], published: Published
-) -> int:
+) -> Verdict:
     """Whether the sum closes, and whether ``route`` says the same."""
     with show.waiting("counting"):
         lake, in_lake = _counts(spark.read.parquet(str(folder / "lake")))
         dead, are_dead = _counts(spark.read.format("amqp").options(**address, queue=DEAD).load())
-    closes = lake + dead + published.returned == published.total
+    twice = in_lake - lake + are_dead - dead
+    found = Verdict(published.total, lake, dead, published.returned, published.again, twice)
     show.sum(
         "the sum",
         [
@@ -208,22 +242,23 @@ def verdict(
             ("=", "in the lake", lake, "orders, payments, reminders that came late"),
             ("+", "dead letters", dead, "no JSON: rejected row by row"),
             ("+", "returned", published.returned, "nobody listens to complaints"),
-            ("", "missing", published.total - lake - dead - published.returned, ""),
+            ("", "missing", found.missing, ""),
         ],
-        closes,
+        found.closes,
     )
-    twice = in_lake - lake + are_dead - dead
     show.step(
         f"{published.again:,} were sent again after the crash; {twice:,} of them are there twice (told by message_id)",
         good=None,
     )
     with show.waiting("route: the same messages through the broker's own code, without a broker"):
-        returned, routed = _routed(spark, broker, folder, published)
-    agree = returned == published.returned and routed == lake + dead
-    said = "they agree" if agree else "THEY DIFFER"
-    show.step(f"route, without a broker: {returned:,} returned, {routed:,} to queues; {said}", good=agree)
-    show.step("nothing is missing" if closes else "THE SUM DOES NOT CLOSE", good=closes)
-    return 0 if agree and closes else 1
+        found.routed_back, found.routed = _routed(spark, broker, folder, published)
+    said = "they agree" if found.agrees else "THEY DIFFER"
+    show.step(
+        f"route, without a broker: {found.routed_back:,} returned, {found.routed:,} to queues; {said}",
+        good=found.agrees,
+    )
+    show.step("nothing is missing" if found.closes else "THE SUM DOES NOT CLOSE", good=found.closes)
+    return found
 
 
 def _counts(table: DataFrame) -> tuple[int, int]:
