@@ -76,6 +76,29 @@ def test_help_imports_nothing_heavy() -> None:
     assert said.stdout.splitlines()[-1] == "[]"
 
 
+HEAVY = (
+    *("asyncio", "http.client", "msgspec", "multiprocessing", "numpy", "pandas", "pyarrow", "pyspark", "rich", "ssl"),
+    *("starlette", "uvicorn", "warrenmq.broker", "warrenmq.client", "warrenmq.http", "warrenmq.log", "warrenmq.server"),
+)
+#: they read the files of a log, and their options have its words
+OF_A_LOG = {"log", "journal", "where", "whatif"}
+
+
+def test_the_help_of_a_command_imports_nothing_heavy() -> None:
+    """All of them one after the other, in one process: what one imports stays."""
+    code = (
+        "import io, sys\nfrom contextlib import redirect_stdout\nfrom warrenmq.cli.main import run\n"
+        f"for path in {[path for path in ALL if path.split()[0] not in OF_A_LOG]!r}:\n"
+        "    with redirect_stdout(io.StringIO()):\n        assert run([*path.split(), '--help']) == 0\n"
+        f"    print(path, *sorted({set(HEAVY)!r}.intersection(sys.modules)))\n"
+    )
+    source = str(Path(warrenmq.__file__).parents[1])
+    unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_PROCESS")}
+    environment = {**unmeasured, "PYTHONPATH": source, "WARREN_PURE": "1"}
+    said = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+    assert said.stdout.splitlines() == [path for path in ALL if path.split()[0] not in OF_A_LOG]
+
+
 def test_no_command_imports_rich_or_spark_before_it_needs_them() -> None:
     code = (
         "import sys; from warrenmq.cli.main import build_app; build_app()\n"
@@ -114,7 +137,7 @@ def test_a_letter_means_the_same_everywhere() -> None:
         assert names <= MEANS.get(letter, set()) or (letter not in MEANS and len(names) == 1), (letter, names)
 
 
-WITHOUT_JSON = ("ctl", "demo")  # --formatter json; a show
+WITHOUT_JSON = ("ctl",)  # rabbitmqctl's --formatter json
 
 
 def test_every_command_that_prints_can_print_json() -> None:

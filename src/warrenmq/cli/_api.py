@@ -1,15 +1,17 @@
-"""The management API as ``warren ctl`` asks it: JSON, and failures with rabbitmqctl's exit status."""
+"""The management API as ``warren ctl`` asks it: JSON, and failures with rabbitmqctl's exit status.
+
+HTTP and TLS are imported when something is asked: the help of a command asks nothing.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from ssl import SSLError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from warrenmq.client.http_api import HttpAddress, HttpAnswer, HttpClient, parse_http_url
-from warrenmq.client.why import why
+if TYPE_CHECKING:
+    from warrenmq.client.http_api import HttpAnswer
 
 NO_USER = 67
 DATA = 65
@@ -56,6 +58,8 @@ class Api:
     """The management API, one request a call."""
 
     def __init__(self, url: str, timeout: float) -> None:
+        from warrenmq.client.http_api import HttpClient, parse_http_url
+
         try:
             self.address = parse_http_url(url)
         except ValueError:
@@ -81,6 +85,10 @@ class Api:
         try:
             answer = self._client.ask(method, f"/api{path}", data, headers, user)
         except OSError as error:
+            from ssl import SSLError
+
+            from warrenmq.client.why import why
+
             reason = why(error) if isinstance(error, SSLError) else error
             raise Failure(f"unable to reach the broker at {self.address}: {reason}", UNAVAILABLE) from None
         if answer.status == 503 and LEADER in answer.headers and self._go_to(answer.headers[LEADER]):
@@ -89,6 +97,8 @@ class Api:
 
     def _go_to(self, leader: str) -> bool:
         """To the node that leads the cluster, with the same login. Once, and never from TLS to none."""
+        from warrenmq.client.http_api import HttpAddress, HttpClient, parse_http_url
+
         try:
             found = parse_http_url(leader)
         except ValueError:

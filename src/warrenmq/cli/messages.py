@@ -1,7 +1,8 @@
 """`warren publish`, `warren get` and `warren consume`: the client on the command line.
 
 Duty: do one thing with a queue or exchange of any AMQP 0-9-1 broker and print what the broker said, in its order.
-Not here: anything about the broker itself; these commands work against RabbitMQ too.
+Not here: anything about the broker itself; these commands work against RabbitMQ too. The client is imported by what
+speaks to a broker: help does not.
 """
 
 from __future__ import annotations
@@ -9,26 +10,15 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from warrenmq.cli._command import Json, Url, Vhost, speaking_amqp, stop
 from warrenmq.cli._status import DONE, NO, NO_BROKER, WRONG
-from warrenmq.client import (
-    Acked,
-    ChannelClosed,
-    ClientError,
-    ConnectError,
-    Connection,
-    Event,
-    Message,
-    Nacked,
-    Properties,
-    Returned,
-)
-from warrenmq.wire.fields import from_python
-from warrenmq.wire.properties import NUMBERS, TEXTS
+
+if TYPE_CHECKING:
+    from warrenmq.client import ClientError, Connection, Event, Message, Properties
 
 NOT_ROUTED = "not routed: no queue took it"
 
@@ -60,6 +50,8 @@ def publish(
     url: Url = None,
 ) -> None:
     """Publish a message and print what the broker said. Status 1 when no queue took it, or it was nacked or refused."""
+    from warrenmq.client import Acked, ChannelClosed, ClientError, Returned
+
     properties = _properties(header or [], property or [], persistent)
     # Whoever types a command wants to know. A delayed message is returned although it is kept, so it is not asked for.
     asked = mandatory or "x-delay" not in (properties.headers or {})
@@ -103,6 +95,8 @@ def get(
     url: Url = None,
 ) -> None:
     """Fetch messages from a queue with basic.get. Status 1 when it is empty."""
+    from warrenmq.client import ClientError
+
     try:
         with _connected("get", url, vhost) as connection:
             channel = connection.channel()
@@ -135,6 +129,8 @@ def consume(
     url: Url = None,
 ) -> None:
     """Print messages as they come and acknowledge them. Ctrl-C ends it."""
+    from warrenmq.client import ClientError
+
     if no_ack and count:
         raise typer.BadParameter("--no-ack with --count would lose what the broker had sent beyond the count")
     try:
@@ -167,6 +163,8 @@ def consume(
 
 
 def _connected(name: str, url: str | None, vhost: str | None) -> Connection:
+    from warrenmq.client import ConnectError, Connection
+
     try:
         return Connection(speaking_amqp(name, url, vhost), connection_name=f"warren {name}")
     except ConnectError as error:
@@ -178,6 +176,8 @@ def _tell(words: str, as_json: bool) -> None:
 
 
 def _words(event: Event) -> str:
+    from warrenmq.client import Acked, Nacked, Returned
+
     if isinstance(event, Returned):
         return f"returned {event.reply_code} {event.reply_text}"
     if isinstance(event, Acked):
@@ -214,6 +214,10 @@ def _show(message: Message, as_json: bool) -> None:
 
 
 def _properties(headers: list[str], pairs: list[str], persistent: bool) -> Properties:
+    from warrenmq.client import Properties
+    from warrenmq.wire.fields import from_python
+    from warrenmq.wire.properties import NUMBERS, TEXTS
+
     properties = Properties(delivery_mode=2) if persistent else Properties()
     if headers:
         properties.headers = from_python(dict(_header(pair) for pair in headers))
@@ -245,4 +249,6 @@ def _header(pair: str) -> tuple[str, object]:
 
 def _stop(name: str, error: ClientError) -> NoReturn:
     """The broker closed the channel over what was asked, or went away."""
+    from warrenmq.client import ChannelClosed
+
     stop(name, str(error), WRONG if isinstance(error, ChannelClosed) else NO_BROKER)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
-import ssl
 import sys
 import time
 from pathlib import Path
@@ -46,6 +45,8 @@ def list_hashes(call: Call) -> Result:
 
 
 def cipher_suites(call: Call) -> Result:
+    import ssl
+
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     names = [one["name"] for one in context.get_ciphers()]
     return Facts("\n".join(names), {"cipher_suites": names})

@@ -6,7 +6,6 @@ Headings and lines are RabbitMQ's where they mean something here; ``--formatter 
 from __future__ import annotations
 
 import os
-import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -63,6 +62,8 @@ def _unit(call: Call) -> tuple[str, int]:
 
 
 def status(call: Call) -> Result:
+    from ssl import OPENSSL_VERSION
+
     unit, factor = _unit(call)
     node, overview, told = node_of(call), call.api.get("/overview"), listeners_of(call)
     totals = {
@@ -74,7 +75,7 @@ def status(call: Call) -> Result:
         "active_plugins": node["enabled_plugins"],
         "alarms": alarms_of(node),
         "config_files": node["config_files"],
-        "crypto_lib_version": ssl.OPENSSL_VERSION,
+        "crypto_lib_version": OPENSSL_VERSION,
         "data_directory": node["db_dir"],
         "disk_free": node["disk_free"],
         "disk_free_limit": node["disk_free_limit"],
@@ -113,7 +114,7 @@ def status(call: Call) -> Result:
             f"RabbitMQ version: {overview['rabbitmq_version']}",
             f"Node name: {node['name']}",
             f"Runtime: {overview['erlang_full_version']}",
-            f"Crypto library: {ssl.OPENSSL_VERSION}",
+            f"Crypto library: {data['crypto_lib_version']}",
         ),
         _section("Data directory", f"Node data directory: {node['db_dir']}"),
         _section("Config files", *(f" * {file}" for file in node["config_files"])),
