@@ -247,7 +247,8 @@ def verdict(
         found.closes,
     )
     show.step(
-        f"{published.again:,} were sent again after the crash; {twice:,} of them are there twice (told by message_id)",
+        f"{found.sent_again:,} were sent again after the crash; {found.twice:,} of them are there twice"
+        " (told by message_id)",
         good=None,
     )
     with show.waiting("route: the same messages through the broker's own code, without a broker"):
