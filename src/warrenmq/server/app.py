@@ -74,6 +74,9 @@ class ServerNotes(Notes):
     def __init__(self) -> None:
         self._events = events("broker")
 
+    def hears(self, level: str) -> bool:
+        return self._events.hears(level)
+
     def event(self, level: str, name: str, fields: dict[str, object]) -> None:
         getattr(self._events, level)(name, **fields)
 

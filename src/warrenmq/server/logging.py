@@ -36,6 +36,9 @@ class Events:
     def __init__(self, logger: logging.Logger) -> None:
         self.logger = logger
 
+    def hears(self, level: str) -> bool:
+        return self.logger.isEnabledFor(_LEVELS[level])
+
     def debug(self, event: str, **fields: object) -> None:
         self._write(logging.DEBUG, event, fields)
 

@@ -37,8 +37,8 @@ def hash_password(password: str, salt: bytes, algorithm: str = SHA256) -> str:
 def is_hash(password_hash: str) -> bool:
     """Whether this could be a stored hash at all; empty means "no password, cannot log in"."""
     try:
-        base64.b64decode(password_hash, validate=True)
-    except (binascii.Error, ValueError):
+        binascii.a2b_base64(password_hash, strict_mode=True)
+    except ValueError:
         return False
     return True
 
@@ -46,8 +46,8 @@ def is_hash(password_hash: str) -> bool:
 def matches(password: str, password_hash: str, algorithm: str) -> bool:
     """Whether the password belongs to the hash; takes the same time wherever they differ, and if there is no hash."""
     try:
-        stored = base64.b64decode(password_hash, validate=True)
-    except (binascii.Error, ValueError):
+        stored = binascii.a2b_base64(password_hash, strict_mode=True)
+    except ValueError:  # binascii.Error is one
         stored = b""
     usable = len(stored) > 4
     if not usable:

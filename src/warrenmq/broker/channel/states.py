@@ -39,11 +39,13 @@ class Transitions:
         self.what: Final = what
         self.names: Final = names
         self.rows: Final = rows  # (from, to, what brings it about)
-        self._allowed: Final[set[tuple[int, int]]] = {(row[0], row[1]) for row in rows}
+        self._after: Final[list[int]] = [0] * len(names)  # of each state, a bit for each that may follow
+        for old, new, _ in rows:
+            self._after[old] |= 1 << new
 
     def entered(self, old: i64, new: i64) -> i64:
         """The new state, when it may follow the old one."""
-        if (int(old), int(new)) not in self._allowed:
+        if not (i64(self._after[old]) >> new) & 1:
             raise IllegalTransition(f"a {self.what} that is {self.names[old]} cannot become {self.names[new]}")
         return new
 

@@ -10,6 +10,7 @@ from typing import Final
 from warrenmq.broker.channel.session import Session
 from warrenmq.broker.connection.again import Again
 from warrenmq.broker.connection.greeting import Greeting
+from warrenmq.broker.connection.introductions import Introductions
 from warrenmq.broker.core import Core
 from warrenmq.wire.replies import NOT_ALLOWED, AmqpError
 
@@ -24,6 +25,7 @@ class Attendance:
         self._channels_of_user: Final[dict[str, int]] = {}
         self.starting: bool = False  # the broker does not know all its messages yet
         self.greeting: Final = Greeting(core.node)
+        self.introductions: Final = Introductions()
         self.again: Final = Again(core.services.io_timers, core.services.io_clock)
 
     def __len__(self) -> int:

@@ -16,7 +16,16 @@ from mypy_extensions import i64
 
 from warrenmq.broker.channel.channel import Channel
 from warrenmq.broker.channel.methods.table import handler
-from warrenmq.broker.channel.states import CHANNEL_CLOSED, CHANNEL_CROSSED, CHANNEL_OPEN, CLOSING, GONE, HEADER, RUNNING
+from warrenmq.broker.channel.states import (
+    CHANNEL_CLOSED,
+    CHANNEL_CROSSED,
+    CHANNEL_OPEN,
+    CLOSING,
+    GONE,
+    HEADER,
+    RUNNING,
+    STARTING,
+)
 from warrenmq.broker.channel.transaction import command_while_committing
 from warrenmq.broker.connection import handshake
 from warrenmq.broker.connection.input import Input
@@ -209,7 +218,10 @@ def _frame(connection: Dialogue, kind: i64, number: i64, payload: bytes) -> None
     if kind == FRAME_HEARTBEAT:
         return
     if number == 0:
-        method = decode_method(payload)
+        if connection.state == STARTING and kind == FRAME_METHOD:
+            method = connection.connections.introductions.decoded(payload)
+        else:
+            method = decode_method(payload)
         handshake.handle(connection, method)
         return
     if connection.state == CLOSING:

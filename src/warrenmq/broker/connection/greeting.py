@@ -1,4 +1,4 @@
-"""The first frame a client gets, ``connection.start``: the same octets for all, until what it says changes.
+"""The first frames a client gets, ``connection.start`` and ``.tune``: for all alike, until what they say changes.
 
 Duty: those octets. Each connection begins with them, and a table of a dozen fields is slow to encode.
 """
@@ -10,6 +10,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.node import Node
+from warrenmq.broker.services.limits import Limits
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.methods import method_frame
 
@@ -38,6 +39,10 @@ class Greeting:
         self._cluster_name: str = ""
         self._http_port: i64 = 0
         self._https_port: i64 = 0
+        self._tune: bytes = b""
+        self._channel_max: i64 = -1
+        self._frame_max: i64 = -1
+        self._heartbeat: i64 = -1
 
     def frame(self, mechanisms: str) -> bytes:
         node = self._node
@@ -61,6 +66,24 @@ class Greeting:
                 locales=b"en_US",
             )
         return self._frame
+
+    def tune(self, limits: Limits) -> bytes:
+        if (
+            limits.channel_max != self._channel_max
+            or limits.frame_max != self._frame_max
+            or limits.heartbeat != self._heartbeat
+        ):
+            self._channel_max = limits.channel_max
+            self._frame_max = limits.frame_max
+            self._heartbeat = limits.heartbeat
+            self._tune = method_frame(
+                0,
+                "connection.tune",
+                channel_max=limits.channel_max,
+                frame_max=limits.frame_max,
+                heartbeat=limits.heartbeat,
+            )
+        return self._tune
 
     def _properties(self) -> Table:
         node = self._node

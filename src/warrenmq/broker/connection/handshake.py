@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from warrenmq.broker.connection.dialogue import Dialogue
 
 FRAME_MIN_SIZE: Final = 4096
+OPEN_OK: Final = method_frame(0, "connection.open-ok")
+CLOSE_OK: Final = method_frame(0, "connection.close-ok")
 HEADERS: Final = (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09")  # 0-9-1, and 0-9, which is the same on the wire
 
 
@@ -43,7 +45,7 @@ def handle(connection: Dialogue, method: Method) -> None:
         if name == "connection.close-ok":
             connection.lost("closed by the broker")
         elif name == "connection.close":
-            connection.write(method_frame(0, "connection.close-ok"))
+            connection.write(CLOSE_OK)
             connection.lost("closed")
         return
     try:
@@ -80,6 +82,11 @@ def start_ok(connection: Dialogue, method: Method) -> None:
         log_in(connection, name, password)
         return
     failed = broker.registry.access.failed_logins
+    if not len(failed):  # nobody owes anything, as nearly always
+        if not log_in(connection, name, password):
+            failed.wait(name, connection.peer.host, broker.services.io_now())
+            failed.over(name, connection.peer.host, False, False, broker.services.io_now())
+        return
     wait = failed.wait(name, connection.peer.host, broker.services.io_now())
     if wait == REFUSED:
         login.refuse(connection, name, True)
@@ -124,16 +131,7 @@ def log_in(connection: Dialogue, name: str, password: str) -> bool:
         login.refuse(connection, name, False)
         return False
     connection.enter(TUNING)
-    broker = connection.broker
-    connection.write(
-        method_frame(
-            0,
-            "connection.tune",
-            channel_max=broker.services.limits.channel_max,
-            frame_max=broker.services.limits.frame_max,
-            heartbeat=broker.services.limits.heartbeat,
-        )
-    )
+    connection.write(connection.connections.greeting.tune(connection.services.limits))
     return True
 
 
@@ -193,7 +191,7 @@ def open(connection: Dialogue, method: Method) -> None:
     vhost.connections += 1
     connection.enter(RUNNING)
     connection.drop_no_more()
-    connection.write(method_frame(0, "connection.open-ok"))
+    connection.write(OPEN_OK)
     connection.connections.vhost_opened(user)
     reports.about("info", "connection_opened", connection)
     if connection.connections.starting:
@@ -208,5 +206,5 @@ def close(connection: Dialogue) -> None:
     connection.services.settle_down()
     if connection.exclusive_queues:
         raise Postponed  # some are left for the next turns
-    connection.write(method_frame(0, "connection.close-ok"))
+    connection.write(CLOSE_OK)
     connection.lost("closed")

@@ -19,6 +19,8 @@ UNTOLD: Final = "SYNTAX_ERROR - before the login; the client was told what it se
 
 
 def about(level: str, event: str, connection: Session, reason: str = "") -> None:
+    if not connection.services.notes.hears(level):
+        return
     vhost = connection.vhost
     fields: dict[str, object] = {
         "connection": connection.name,
