@@ -34,8 +34,10 @@ def live(api: Api, connection: Connection) -> None:
     channel.queue_declare("short", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
     channel.queue_declare("brief", arguments={"x-message-ttl": 0, "x-dead-letter-exchange": ""})
     channel.queue_declare("q", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    channel.queue_declare("full", arguments={"x-max-length": 1})
+    channel.queue_declare("heavy", arguments={"x-max-length-bytes": 150})
     channel.queue_bind("q", "e")
-    for key in ("q", "q", "brief", "short", "short", "nowhere", "dead"):
+    for key in ("q", "q", "brief", "short", "short", "nowhere", "dead", *["full"] * 3, *["heavy"] * 4):
         channel.basic_publish("", key, b"x" * 100, Properties(message_id=key))
     channel.basic_publish("e", "", b"x")
     channel.basic_publish("e", "", b"x", mandatory=True)
@@ -60,7 +62,8 @@ def test_no_counter_falls_when_something_is_gone(gone: str, api: Api) -> None:
         before = counted(api)
         ends: dict[str, Callable[[], object]] = {
             "queues": lambda: [
-                api.ask("DELETE", f"/queues/{vhost}/{name}") for name in ("q", "dead", "short", "brief")
+                api.ask("DELETE", f"/queues/{vhost}/{name}")
+                for name in ("q", "dead", "short", "brief", "full", "heavy")
             ],
             "exchange": lambda: api.ask("DELETE", f"/exchanges/{vhost}/e"),
             "channel": lambda: connection.channels[1].close(),
@@ -78,3 +81,34 @@ def test_no_counter_falls_when_something_is_gone(gone: str, api: Api) -> None:
     assert {at for at in fell if not at[0].startswith(OF_WHAT_IS_OPEN)} == set()
     assert gone not in ("channel", "connection", "vhost") or fell  # the table is needed
     assert sum(value for (name, _), value in before.items() if name.startswith("rabbitmq_global_")) > 15
+
+
+def gone(api: Api) -> dict[tuple[str, str], int]:
+    """How many left queues by cause, or were not taken for a limit, in all there ever was."""
+    (entries,) = [one for one in api.get("/ledger")["sums"] if one["sum"] == "entries"]
+    limits = {
+        ("over", labels[0][1]): int(value)
+        for (name, labels), value in counted(api).items()
+        if name == "warren_messages_over_limit_total"
+    }
+    return {("left", cause): count for cause, count in entries["left"].items()} | limits
+
+
+def test_what_left_for_a_cause_or_was_over_a_limit_stays_in_the_sums_when_queue_and_vhost_are_gone(api: Api) -> None:
+    before = gone(api)
+    api.put("/vhosts/of-causes", {})
+    api.put("/permissions/of-causes/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+    with Connection(f"amqp://guest:guest@127.0.0.1:{api.broker.port}/of-causes") as connection:
+        live(api, connection)
+        lived = gone(api)
+        more = {at: count - before.get(at, 0) for at, count in lived.items() if count > before.get(at, 0)}
+        assert more["over", "max-length"] == 3 and more["over", "max-length-bytes"] == 3
+        assert more["left", "limit_gone"] == 5 and more["left", "rejected_dead_lettered"] == 1
+        assert more["left", "expired_gone"] == 1  # its dead letter has nowhere to go
+        for name in ("brief", "full", "heavy", "short"):
+            assert api.ask("DELETE", f"/queues/of-causes/{name}").status_code == 204
+        after = gone(api)
+    assert {at: count for at, count in lived.items() if after[at] < count} == {}
+    assert api.ask("DELETE", "/vhosts/of-causes").status_code == 204
+    after = gone(api)
+    assert {at: count for at, count in lived.items() if after[at] < count} == {}

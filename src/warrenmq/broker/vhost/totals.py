@@ -31,6 +31,8 @@ class Totals:
         self.logins: Final[dict[str, tuple[int, int]]] = {AMQP: (0, 0), HTTP: (0, 0)}  # right and wrong, by protocol
         # messages, in queues that are gone
         self.routed: i64 = 0
+        self.over_length: i64 = 0  # dropped from the head or refused, as there were too many, or too many octets
+        self.over_bytes: i64 = 0
         self._gone: dict[str, Deliveries] = {}  # by their kind
         self._entries: dict[str, Accounts] = {}  # by vhost, "": those that are gone themselves
         self._streams: dict[str, Accounts] = {}
@@ -44,6 +46,8 @@ class Totals:
     def queue_deleted(self, queue: Queue) -> None:
         self.queues_deleted += 1
         self.routed += queue.counters.routed()
+        self.over_length += queue.counters.over_length
+        self.over_bytes += queue.counters.over_bytes
         self.gone(queue.kind).add(queue.deliveries)
         self.waits.add(queue.waits)
         self.past(queue.vhost.name, queue.kind == STREAM).add(queue.account())

@@ -19,6 +19,7 @@ from warrenmq.http.listing import let_go
 from warrenmq.http.metrics import node, own, whole
 from warrenmq.http.metrics.clients import CHANNEL_FAMILIES, CONNECTION_FAMILIES, Clients, clients
 from warrenmq.http.metrics.queues import (
+    OVER_LIMIT_HELP,
     QUEUE_AGES,
     QUEUE_FAMILIES,
     WAITS,
@@ -102,6 +103,7 @@ def _metrics(bridge: Bridge, queues: Queues, found: Clients, per_object: bool) -
         yield from each(QUEUE_FAMILIES, queues.sums)
         yield from each(QUEUE_AGES, queues.ages)
         yield _waits(queues.waited)
+    yield _over_limit(queues.over)
     yield from whole.families(bridge.broker, queues.handed, found)
     yield from each(node.USED, node.used(bridge))
     yield from each(node.LIMITS, node.limits(bridge))
@@ -124,6 +126,16 @@ def _there(bridge: Bridge, queues: Queues, found: Clients) -> list[int]:
     channels = sum(len(one.channels) for one in connections)
     exchanges = sum(len(vhost.exchanges) for vhost in bridge.broker.vhosts.values())
     return [len(connections), channels, found.consumers, queues.count, exchanges]
+
+
+def _over_limit(over: dict[str, int]) -> Metric:
+    """Of all queues, those that are gone too."""
+    from prometheus_client.core import CounterMetricFamily
+
+    family = CounterMetricFamily("warren_messages_over_limit", OVER_LIMIT_HELP, labels=["limit"])
+    for limit, count in over.items():
+        family.add_metric([limit], count)
+    return family
 
 
 def _waits(waits: Waits) -> Metric:

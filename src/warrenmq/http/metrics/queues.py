@@ -36,6 +36,7 @@ WAITS = "warren_queue_wait_seconds"
 WAITS_HELP = "How long messages had waited when they were handed out"
 OVER_LIMIT = "warren_queue_messages_over_limit_total"
 OVER_LIMIT_HELP = "Total messages dropped from the head of a queue or refused by it, by the limit that was reached"
+LIMITS = ("max-length", "max-length-bytes")
 CAUSES = "warren_queue_messages_gone_total"
 CAUSES_HELP = "Total messages that no client took for good, by cause"
 UNROUTABLE = "warren_exchange_messages_unroutable_total"
@@ -54,6 +55,7 @@ class Queues:
         self.handed = handed
         self.causes: list[tuple[str, str, int]] = []  # labels, why, how many left
         self.over_limit: list[tuple[str, str, int]] = []  # labels, which limit, how many
+        self.over = dict.fromkeys(LIMITS, 0)  # of all of them, and those that were
         self.letters_lost: list[tuple[str, int]] = []  # labels, how many
         self.count = 0
         self.sums = [0] * len(QUEUE_FAMILIES)
@@ -79,7 +81,9 @@ async def gather(bridge: Bridge, each: bool) -> Queues:
     """In slices; ``each``: also of each queue."""
     held = await held_since(bridge)
     found = Queues(Handed(bridge.broker.registry.totals))
-    found.waited.add(bridge.broker.registry.totals.waits)
+    totals = bridge.broker.registry.totals
+    found.waited.add(totals.waits)
+    found.over = dict(zip(LIMITS, (int(totals.over_length), int(totals.over_bytes)), strict=True))
     # those that are there now: what one of them handed out counts also when it goes meanwhile
     there = [(vhost, list(vhost.queues.values())) for vhost in bridge.broker.vhosts.values()]
     pacer = Pacer()
@@ -87,6 +91,9 @@ async def gather(bridge: Bridge, each: bool) -> Queues:
         for queue in some:
             found.handed.count(queue)
             found.waited.add(queue.waits)
+            over = dict(zip(LIMITS, (int(queue.counters.over_length), int(queue.counters.over_bytes)), strict=True))
+            for limit, count in over.items():
+                found.over[limit] += count
             if queue.gone:
                 continue
             values = values_of(queue)
@@ -102,11 +109,7 @@ async def gather(bridge: Bridge, each: bool) -> Queues:
                 account = queue.account()
                 left = [(name, int(account.left_for(cause))) for cause, name in GIVEN_UP.items()]
                 left.append(("refused", int(queue.counters.turned_away)))
-                over = (
-                    ("max-length", int(queue.counters.over_length)),
-                    ("max-length-bytes", int(queue.counters.over_bytes)),
-                )
-                found.over_limit += [(found.labels[-1], name, count) for name, count in over if count]
+                found.over_limit += [(found.labels[-1], name, count) for name, count in over.items() if count]
                 found.causes += [(found.labels[-1], name, count) for name, count in left if count]
                 if queue.counters.letters_lost:
                     found.letters_lost.append((found.labels[-1], int(queue.counters.letters_lost)))
