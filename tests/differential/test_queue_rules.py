@@ -15,6 +15,7 @@ from pika.exceptions import ChannelClosedByBroker
 
 from tests.differential.campaign import fresh_prefix
 from tests.support.brokers import RunningBroker
+from tests.support.rawclient import METHOD, RawClient, frame, payload, publish
 
 PATIENCE = 20  # seconds for something that must come
 
@@ -598,3 +599,76 @@ def test_a_message_of_no_time_that_is_over_a_limit_dies_of_that(
     queue = session.queue("q", queue_type=kind, **letters, **limit)
     session.fill(queue, "body", expiration="0")
     assert buried(session, dead, 1) == [("body", "maxlen")]
+
+
+# -- what a waiting consumer gets, whatever limit and time say -----------------------------------------------------
+
+
+def committed(session: Session, queue: str) -> Callable[[], None]:
+    def commit() -> None:
+        channel = session.connection.channel()
+        channel.tx_select()
+        for body in "1234":
+            channel.basic_publish("", queue, body.encode(), pika.BasicProperties(delivery_mode=2))
+        channel.tx_commit()
+
+    return commit
+
+
+def dead_lettered(session: Session, queue: str) -> Callable[[], None]:
+    before = session.queue("before", dead_letter_exchange="", dead_letter_routing_key=queue)
+    session.fill(before, *"1234", delivery_mode=2)
+    last = [session.get(before)[0] for _ in range(4)][-1]
+    return lambda: session.channel.basic_nack(last, multiple=True, requeue=False)
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+@pytest.mark.parametrize("brought", [committed, dead_lettered])
+@pytest.mark.parametrize(
+    ("prefetch", "limit", "after"),
+    [
+        (0, {"max_length": 1}, ("1234", "")),
+        (0, {"max_length": 0}, ("1234", "")),
+        (0, {"max_length_bytes": 1}, ("1234", "")),
+        (0, {"message_ttl": 0}, ("1234", "")),
+        (2, {"max_length": 1}, ("12", "4")),
+        (2, {"max_length": 0}, ("12", "")),
+        (2, {"message_ttl": 0}, ("12", "")),
+    ],
+)
+def test_what_comes_together_for_a_waiting_consumer_is_its_own_whatever_the_limit(
+    broker: RunningBroker,
+    session: Session,
+    kind: str,
+    brought: Callable[[Session, str], Callable[[], None]],
+    prefetch: int,
+    limit: dict[str, object],
+    after: tuple[str, str],
+) -> None:
+    queue = session.queue("q", queue_type=kind, **limit)
+    bring = brought(session, queue)
+    got: list[str] = []
+    with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+        channel = connection.channel()
+        channel.basic_qos(prefetch_count=prefetch)
+        channel.basic_consume(queue, lambda _c, _m, _p, body: got.append(body.decode()))
+        bring()
+        end = time.monotonic() + PATIENCE
+        while (len(got), session.count(queue)) != (len(after[0]), len(after[1])):
+            assert time.monotonic() < end, (got, session.count(queue))
+            connection.process_data_events(0.02)
+        left = [session.get(queue, no_ack=True)[2] for _ in after[1]]
+    assert ("".join(got), "".join(left)) == after
+
+
+def test_who_begins_to_consume_gets_what_waits_before_a_later_publish_drops_it(
+    broker: RunningBroker, session: Session
+) -> None:
+    queue = session.queue("q", max_length=2)
+    session.fill(queue, *"12", delivery_mode=2)
+    with RawClient(broker.port).handshake().open(1) as client:
+        consume = frame(METHOD, 1, payload("basic.consume", queue=queue, consumer_tag="t", no_ack=True))
+        client.send(consume + b"".join(publish(1, "", queue, body.encode(), delivery_mode=2) for body in "34"))
+        assert client.wait("basic.consume-ok").name == "basic.consume-ok"
+        assert [client.wait_message()[2] for _ in range(4)] == [b"1", b"2", b"3", b"4"]
+        client.finish()

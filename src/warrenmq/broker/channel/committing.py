@@ -147,7 +147,7 @@ class Commit(Unsettled):
         return True
 
     def _ask_queue(self, queue: Queue, size: i64) -> None:
-        taken = queue.wanted_now()  # consumers that wait take these at once
+        taken = queue.wanted_now() - queue.reserved()  # consumers that wait take these at once
         if queue.would_refuse(max(0, self._length.get(queue, 0) - taken), self._size.get(queue, 0), size):
             raise partial()
         length = self._length.get(queue, 0) + 1

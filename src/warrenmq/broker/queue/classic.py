@@ -3,8 +3,8 @@
 Duty: the life of an entry in this queue, from ``publish`` to ``settle``, put together from parts with one duty each:
 order (``order.py``, ``fifo.py``), what is in memory (``paging.py``, ``read_ahead.py``), expiry (``head_expiry.py``,
 ``queue_expiry.py``), limits (``limits.py``), whose turn it is (``dispatch.py``), when a delivery has to wait for the
-log (``promise.py``), leases (``leases.py``). What holds for every queue is in ``queue.py``; what a dead letter looks
-like in ``dead_letter.py``.
+log (``promise.py``, ``reserved.py``), leases (``leases.py``). What holds for every queue is in ``queue.py``; what a
+dead letter looks like in ``dead_letter.py``.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from warrenmq.broker.queue.put_away import PutEntryAway
 from warrenmq.broker.queue.queue import Consumer, Declaration, Entry, Queue, Realm
 from warrenmq.broker.queue.queue_expiry import QueueExpiry
 from warrenmq.broker.queue.read_ahead import reads_ahead
+from warrenmq.broker.queue.reserved import Reserved
 from warrenmq.broker.queue.retries import delay_of
 from warrenmq.broker.records import Content
 from warrenmq.broker.services.postponed import Postponed
@@ -72,7 +73,7 @@ from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpErro
 class ClassicQueue(Queue, GivesUp):
     """Order, expiry, limits, consumers in turn, a promise to the log, and leases."""
 
-    __deletable__ = ("_order", "_fifo", "_promise", "_expiry", "_queue_expiry", "_limits", "leases")
+    __deletable__ = ("_order", "_fifo", "_promise", "_reserved", "_expiry", "_queue_expiry", "_limits", "leases")
 
     def __init__(self, vhost: Realm, declared: Declaration, dead_letters: DeadLetterOffice) -> None:
         super().__init__(vhost, declared)
@@ -86,6 +87,7 @@ class ClassicQueue(Queue, GivesUp):
         self._fifo = self._order.lowest  # else this is the one
         self._dispatch: Final = Dispatch(self.consumers, self.single_active, self.kind == CLASSIC, self.kind == QUORUM)
         self._promise = Promise(self)
+        self._reserved = Reserved(self, self._order, self._dispatch, self._promise)
         self._expiry = HeadExpiry(self, self._order, self)
         self._queue_expiry = QueueExpiry(self)
         self._limits = Limits(self, self._order, self._expiry, self)
@@ -178,6 +180,8 @@ class ClassicQueue(Queue, GivesUp):
             fifo.push(entry)
         if self.eager:
             self._deliver()  # what is over a limit then leaves before what expires, as in RabbitMQ
+            if self.ready > 0:
+                self._reserved.came(position)
             if self.settings.overflow == DROP_HEAD:
                 self._limits.trim(2)
             if self._expiry.possible:
@@ -186,7 +190,9 @@ class ClassicQueue(Queue, GivesUp):
             self.drain()  # a waiting consumer gets each message as it comes; a later one must not overtake it
         if expires_at:
             if expires_at <= self.broker.turn.now:  # a TTL of 0: a consumer takes it now, or it expires
-                self.drain()
+                self._deliver()
+                if self.ready > 0:
+                    self._reserved.came(position)
                 self._expiry.expire(self.broker.turn.now, 2)  # more than came, so that a flood does not outrun it
             else:
                 self._expiry.arm()
@@ -243,6 +249,10 @@ class ClassicQueue(Queue, GivesUp):
 
     def drain(self) -> None:
         self._deliver()
+        if self.ready > 0 and (self._expiry.possible or self.eager):
+            self._reserved.came(self.next_position - 1)
+        if self._reserved.given_out() and self.eager and self._limits.drop_heads():
+            self._limits.trim()
         if self._expiry.possible and not self.busy:
             self._expiry.expire(self.broker.turn.now)
 
@@ -524,6 +534,9 @@ class ClassicQueue(Queue, GivesUp):
         self._promise.renew()
         self.mark_dirty()
 
+    def reserved(self) -> i64:
+        return self._reserved.messages()
+
     def pass_over(self, consumer: Consumer) -> None:
         self._dispatch.remove(consumer)
 
@@ -576,12 +589,13 @@ class ClassicQueue(Queue, GivesUp):
             self._tries = None
 
     def own_references(self) -> i64:
-        """A fifo, the order, the promise, the queue's expiry and the leases have one each; that of heads and the
-        limits have two."""
-        return len(self._order.fifos) + 8
+        """A fifo, the order, the promise, what is reserved, the queue's expiry and the leases have one each; that of
+        heads and the limits have two."""
+        return len(self._order.fifos) + 9
 
     def come_apart(self) -> None:
-        del self._order, self._fifo, self._promise, self._expiry, self._queue_expiry, self._limits, self.leases
+        del self._order, self._fifo, self._promise, self._reserved
+        del self._expiry, self._queue_expiry, self._limits, self.leases
 
     def let_go(self) -> None:
         for fifo in self._order.fifos:

@@ -288,6 +288,10 @@ class Fifo:
         expiries = page.expiries
         return 0 if expiries is None else expiries[page.start]
 
+    def head_position(self) -> i64:
+        """Of the oldest entry; beyond all when there is none. Nothing is read."""
+        return self._returned.next().position if self._returned.count else self._first_position()
+
     def head_size(self) -> i64:
         """Body size of the oldest entry, without reading its content."""
         if self._returned.count:

@@ -74,6 +74,8 @@ class HeadExpiry(Timer):
             expires_at = fifo.head_expiry()
             if expires_at == 0 or expires_at > now:
                 break
+            if queue.reserved() > 0:
+                return  # it is a consumer's: this goes on when that has it
             if broker.turn.expiries_left <= 0:
                 if least <= 0:
                     self.behind = True

@@ -44,9 +44,11 @@ class Limits:
         s = queue.settings
         if s.overflow == DROP_HEAD:
             return False
-        if s.max_length >= 0 and queue.ready + more + 1 > s.max_length:
+        reserved = queue.reserved()
+        if s.max_length >= 0 and queue.ready - reserved + more + 1 > s.max_length:
             return True
-        return s.max_bytes >= 0 and queue.ready_bytes + more_bytes + size > s.max_bytes
+        ready_bytes = queue.ready_bytes if reserved < queue.ready else 0
+        return s.max_bytes >= 0 and ready_bytes + more_bytes + size > s.max_bytes
 
     def reached(self) -> str:
         """The limit over which a message would be that is refused."""
@@ -79,6 +81,8 @@ class Limits:
         while queue.ready > 0 and (
             (s.max_length >= 0 and queue.ready > s.max_length) or (s.max_bytes >= 0 and queue.ready_bytes > s.max_bytes)
         ):
+            if queue.reserved() > 0:
+                return True  # what is over the limit stands behind these: it goes when they have gone
             if turn.expiries_left <= 0:
                 if least <= 0:
                     return False

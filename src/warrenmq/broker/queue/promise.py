@@ -67,6 +67,10 @@ class Promise:
         broker.held_deliveries.add(queue)
         return True
 
+    def holds_back(self, head: Entry) -> bool:
+        """Does it wait for the log?"""
+        return (head.position > self.limit and not self.covers(head)) or self.moving(head)
+
     def kept(self) -> bool:
         """Is what the log was told last on disk? Then deliveries may go as far as that."""
         if self._batch and self._queue.broker.log.committed >= self._batch:

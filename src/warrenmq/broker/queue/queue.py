@@ -460,6 +460,10 @@ class Queue(Destination, Delivering, Promised, Assembled):
                 total += consumer.prefetch - consumer.unacked
         return total
 
+    def reserved(self) -> i64:
+        """How many at the head are a consumer's, who gets them when the log is ready: no limit counts them."""
+        return 0
+
     def wake(self, consumer: Consumer) -> None:
         """A consumer may be able to take messages again."""
         raise NotImplementedError

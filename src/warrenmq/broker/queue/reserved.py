@@ -1,0 +1,64 @@
+"""Messages that consumers already wait for, and get as soon as the log has what must be there before.
+
+To a client they have left the queue when they came: that they stand here for the time of a sync is ours alone. Duty:
+which ones these are, so that no limit counts or drops them and none expires. Not here: why the log has to have
+something first (``promise.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.queue.dispatch import Dispatch
+from warrenmq.broker.queue.order import Order
+from warrenmq.broker.queue.promise import Promise
+from warrenmq.broker.queue.queue import Entry, Queue
+
+
+@final
+class Reserved:
+    """The messages at the head of one queue that are a consumer's already."""
+
+    def __init__(self, queue: Queue, order: Order, dispatch: Dispatch, promise: Promise) -> None:
+        self._queue: Final = queue
+        self._order: Final = order
+        self._dispatch: Final = dispatch
+        self._promise: Final = promise
+        self._up_to: i64 = 0  # the position of the last
+
+    def came(self, position: i64) -> None:
+        """A message came and nobody got it: because the log must have something first?"""
+        head = self._held()
+        if head is None:
+            return
+        wanted = self._queue.wanted_now()
+        if wanted >= self._queue.ready:
+            self._up_to = position
+        elif self._up_to < head.position:
+            self._up_to = head.position + wanted - 1
+
+    def messages(self) -> i64:
+        """How many there are."""
+        if self._up_to == 0 or self._queue.ready == 0:
+            return 0
+        first = self._order.first().head_position()
+        if first > self._up_to:
+            return 0
+        return min(self._queue.ready, self._up_to - first + 1)
+
+    def given_out(self) -> bool:
+        """Consumers got what they could: were there any, and is what stands here now nobody's?"""
+        if self._up_to == 0 or self._queue.busy or self._held() is not None:
+            return False
+        self._up_to = 0
+        return True
+
+    def _held(self) -> Entry | None:
+        """The head, if a consumer would take it now but for the log."""
+        queue = self._queue
+        if queue.busy or queue.paused or queue.ready == 0 or not self._dispatch.is_eager():
+            return None
+        head = self._order.first().peek()
+        return head if head is not None and self._promise.holds_back(head) else None
