@@ -13,6 +13,7 @@ from tests.http.test_rates import Looking
 from tests.support import web
 from warrenmq.client import Channel, Connection, Properties
 from warrenmq.testing import Broker
+from warrenmq.wire.fields import from_python
 
 pytestmark = pytest.mark.pure
 
@@ -22,7 +23,7 @@ PERSISTENT = Properties(delivery_mode=2)
 @pytest.fixture
 def api() -> Iterator[Api]:
     """A broker for each test: what it counts is its own."""
-    with Broker() as broker, web.Client() as client:
+    with Broker(clock="virtual") as broker, web.Client() as client:
         yield Api(broker, client)
 
 
@@ -206,6 +207,38 @@ def test_what_comes_inside_the_broker_belongs_to_no_exchange(api: Api, connectio
     settled(channel)
     assert api.get("/queues/%2F/dead")["messages"] == 3
     assert of_exchange(api, "amq.default")[1] == {"dead": {"publish": 1}, "short": {"publish": 3}}
+
+
+def test_what_some_of_several_queues_refuse_is_counted_at_all_of_them(api: Api, connection: Connection) -> None:
+    """As in their own figures, where RabbitMQ counts what was meant for them."""
+    channel = connection.channel()
+    channel.exchange_declare("x", "fanout")
+    for name, arguments in (("a", {}), ("b", {"x-max-length": 1, "x-overflow": "reject-publish"}), ("c", {})):
+        channel.queue_declare(name, arguments=arguments)
+        channel.queue_bind(name, "x")
+        channel.basic_publish("", name, b"")  # b is full
+    for _ in range(2):
+        channel.basic_publish("x", "", b"")
+        channel.basic_publish("", "c", b"")
+    settled(channel)
+    assert [api.get(f"/queues/%2F/{name}")["messages"] for name in "abc"] == [3, 1, 5]
+    assert of_exchange(api, "x")[1] == {name: {"publish": 2} for name in "abc"}
+    assert of_exchange(api, "amq.default")[1] == {"a": {"publish": 1}, "b": {"publish": 1}, "c": {"publish": 3}}
+
+
+def test_what_was_delayed_is_counted_when_it_is_due(api: Api, connection: Connection) -> None:
+    channel = connection.channel()
+    channel.exchange_declare("later", "x-delayed-message", arguments={"x-delayed-type": "fanout"})
+    channel.queue_declare("q")
+    channel.queue_bind("q", "later")
+    channel.basic_publish("later", "", b"", Properties(headers=from_python({"x-delay": 1000})))
+    channel.basic_publish("", "q", b"")
+    settled(channel)
+    assert of_queue(api, "q")[0] == {"": {"publish": 1}}
+    assert of_exchange(api, "later") == ({channel.number: {"publish": 1}}, {})
+    api.broker.advance(2)
+    assert of_queue(api, "q")[0] == {"": {"publish": 1}, "later": {"publish": 1}}
+    assert stats(of_channel(api, channel)["publishes"]) == of_queue(api, "q")[0]
 
 
 def test_a_transaction_counts_when_it_commits(api: Api, connection: Connection) -> None:

@@ -16,7 +16,7 @@ from warrenmq.broker.delay.note import PERSISTENT, REPEATS, Note, note_of
 from warrenmq.broker.delay.request import CATCH_UP, Request, read
 from warrenmq.broker.delay.schedule import Schedule
 from warrenmq.broker.delivering.deaths import as_dead_letter, death_of
-from warrenmq.broker.delivering.delivering import move, queues_of, undeliverable
+from warrenmq.broker.delivering.delivering import move, queues_of, turn_to, undeliverable
 from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, SharedBody
 from warrenmq.broker.delivering.told_route import told_route
 from warrenmq.broker.exchange.delayed import LONGEST, delay_of
@@ -148,9 +148,7 @@ class Firing:
         services.pacing.looked(record.looks)
         queues = queues_of(routed)
         exchange.messages_out += len(queues)
-        for queue in queues:
-            if exchange is not queue.counters.source:
-                queue.counters.turn_to(exchange)
+        turn_to(exchange, queues)
         problem = ""
         if not queues:
             problem = UNROUTABLE

@@ -41,11 +41,22 @@ def queues_of(routed: Routed) -> list[Queue]:
     return queues
 
 
-def offer(services: Services, message: Message, queues: list[Queue], body: BodyInLog | None = None) -> i64:
+def turn_to(exchange: Exchange, queues: list[Queue]) -> None:
+    """What comes into them now was published to this exchange."""
+    for queue in queues:
+        if exchange is not queue.counters.source:
+            queue.counters.turn_to(exchange)
+
+
+def offer(
+    services: Services, exchange: Exchange, message: Message, queues: list[Queue], body: BodyInLog | None = None
+) -> i64:
     """Put a published message into its queues; log it once when it must survive. ``body``: what the log has of it
     already. How many of them took it is counted here when some refuse it."""
     if len(queues) == 1:
         queue = queues[0]
+        if exchange is not queue.counters.source:
+            queue.counters.turn_to(exchange)
         if queue.eager and queue.refuses(message):
             queue.refused(message)
             queue.counters.turned_away += 1
@@ -53,7 +64,10 @@ def offer(services: Services, message: Message, queues: list[Queue], body: BodyI
             return REFUSED
         return _accept_one(services, message, queue, body)
     for queue in queues:
+        if exchange is not queue.counters.source:
+            queue.counters.turn_to(exchange)
         if queue.eager and queue.refuses(message):
+            turn_to(exchange, queues)
             if accept(services, message, _accepting(message, queues, True), body) == NO_ROUTE:
                 services.tally.refused_by_queues += 1
             else:

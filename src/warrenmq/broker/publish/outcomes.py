@@ -21,6 +21,7 @@ from warrenmq.broker.delivering.delivering import (
     WAITING,
     accept,
     offer,
+    turn_to,
     twin,
 )
 from warrenmq.broker.exchange.walk import Routed
@@ -59,9 +60,6 @@ def deliver(
     it. ``too_few``: it is nacked whoever takes it, because fewer queues do than it asks for."""
     if exchange is not publishing.exchange:
         publishing.turn_to(exchange, number)
-    for queue in queues:
-        if exchange is not queue.counters.source:
-            queue.counters.turn_to(exchange)
     publishing.published += 1
     exchange.messages_in += 1
     exchange.messages_out += len(queues)
@@ -69,9 +67,10 @@ def deliver(
     if publishing.vhost.journal.telling_all > 0:
         publishing.services.log.unlogged.publishing(publishing.sender.named, number, route)
     if promised:
+        turn_to(exchange, queues)
         outcome = accept(publishing.services, message, queues, publishing.large_body)
     else:
-        outcome = offer(publishing.services, message, queues, publishing.large_body)
+        outcome = offer(publishing.services, exchange, message, queues, publishing.large_body)
     if outcome <= WAITING:
         publishing.tally.routed += 1
     elif outcome == REFUSED:
