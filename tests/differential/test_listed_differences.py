@@ -111,3 +111,47 @@ def test_a_letter_with_a_malformed_history_arrives_without_what_makes_no_sense(
     with pika.BlockingConnection(pika.URLParameters(broker.url)) as last:
         for name in (queue, dead):
             last.channel().queue_delete(name)
+
+
+def test_a_stream_is_read_by_the_message_and_counts_what_it_holds(session: Session, broker: RunningBroker) -> None:
+    """RabbitMQ reads by the chunk: ``last`` is all of the last one, and a reader gets it whole."""
+    queue = session.queue("q", queue_type="stream")
+    together = session.connection.channel()
+    for number in range(9):
+        together.basic_publish("", queue, str(number).encode())
+    session.fill(queue, "9")  # confirmed, so that all of them are there
+    assert session.count(queue) == (10 if broker.is_warren else 0)
+    offsets: list[int] = []
+    channel = session.connection.channel()
+    channel.basic_qos(prefetch_count=2)
+    channel.basic_consume(
+        queue,
+        lambda _c, _m, properties, _b: offsets.append(properties.headers["x-stream-offset"]),
+        arguments={"x-stream-offset": "last"},
+    )
+    session.until(lambda: 9 in offsets)
+    assert offsets == list(range(offsets[0], 10)) and (not broker.is_warren or offsets == [9])
+    channel.close()
+
+
+def test_a_binding_with_arguments_is_found_by_the_key_that_its_listing_shows(
+    session: Session, broker: RunningBroker
+) -> None:
+    """Behind the ~ each broker has a hash of its own."""
+    queue = session.queue("q")
+    session.channel.queue_bind(queue, "amq.headers", "k", {"a": 1})
+    path = f"/api/bindings/%2F/e/amq.headers/q/{queue}"
+    shown = broker.http("GET", path)[1]
+    assert isinstance(shown, list)
+    key = shown[0]["properties_key"]
+    assert key.startswith("k~")
+    assert broker.http("DELETE", f"{path}/{key}")[0] == 204
+    assert broker.http("GET", path)[1] == []
+
+
+def test_it_says_its_own_name_and_the_version_whose_behaviour_it_shows(broker: RunningBroker) -> None:
+    said = broker.http("GET", "/api/overview")[1]
+    assert isinstance(said, dict)
+    assert said["product_name"] == ("Warren" if broker.is_warren else "RabbitMQ")
+    assert said["rabbitmq_version"].startswith("3.10.") and "erlang_version" in said
+    assert (said["product_version"] == said["rabbitmq_version"]) != broker.is_warren

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.differential.differences import KNOWN
 from tests.moving import ctl_differences
 from tests.moving.ctl_cases import CASES
@@ -33,6 +35,26 @@ def test_every_link_leads_somewhere_and_every_named_test_is_there() -> None:
         assert "#" not in target or target.partition("#")[2] in slugs(path if path.is_file() else PAGE), target
         if text.startswith("`test_"):
             assert f"def {text.strip('`')}(" in path.read_text(), f"{text} is not in {target}"
+
+
+def test_every_difference_names_the_test_that_keeps_it() -> None:
+    part = GUIDE.split("\n## What differs on purpose\n")[1].split("\n## ")[0]
+    rows = [row for row in part.splitlines() if row.startswith("|") and not row.startswith(("| situation |", "|---"))]
+    assert len(rows) > 40
+    assert [row for row in rows if "[`test_" not in row.strip("| ").split(" | ")[-1]] == []
+
+
+@pytest.mark.parametrize("page", ["http-api.md", "streams.md"])
+def test_every_difference_of_another_page_names_the_test_that_keeps_it(page: str) -> None:
+    text = (DOCS / page).read_text()
+    part = text.split("\n## Where it differs from RabbitMQ 3.10\n")[1].split("\n## ")[0]
+    differences = [each for each in re.split(r"\n(?=- )", part.strip()) if each.startswith("- ")]
+    assert len(differences) >= 3
+    for difference in differences:
+        named = re.findall(r"\[`(test_\w+)`\]\(\.\./([^)]+)\)", difference)
+        assert named, difference
+        for name, file in named:
+            assert f"def {name}(" in (DOCS.parent / file).read_text(), name
 
 
 def test_the_settings_it_names_exist() -> None:
