@@ -1,8 +1,8 @@
 """What a line can cost at least: programs that do the one thing that cannot be left out, and nothing else.
 
 A process that only passes the same octets on, for messages; one that receives, writes, syncs in a thread and answers,
-for one confirm at a time; a loop that writes and syncs, for the disk alone. Beside each stands the broker, measured in
-the same run.
+for one confirm at a time; a loop that writes and syncs, for the disk alone; one that gives each client of a connection
+the same answers, whoever it is. Beside each stands the broker, measured in the same run.
 """
 
 from __future__ import annotations
@@ -27,12 +27,16 @@ from bench.scenarios import SCENARIOS, Scenario
 from warrenmq.bench import process
 from warrenmq.bench.run import percentiles, run
 from warrenmq.bench.workload import Workload
+from warrenmq.client import Connection
+from warrenmq.wire.constants import PROTOCOL_HEADER
+from warrenmq.wire.methods import method_frame
 
 CONTEXT = multiprocessing.get_context("spawn")
 RELAYED = {"a": 28, "a1k": 28, "a16k": 28}  # octets of frames around a body, about
 MIB = Scenario("a1m", "1 MiB transient, auto-ack", Workload(messages=1000, size=1 << 20))
 COMMIT = 1410  # octets of a commit of one message of 1 KiB
 FRAME = 1100  # octets of such a publish; the answer has 21
+COMINGS = 3000  # connections, one after the other, each with a channel
 
 
 def measure(scale: float, reps: int) -> dict[str, Any]:
@@ -62,6 +66,17 @@ def measure(scale: float, reps: int) -> dict[str, Any]:
             for unit, key in (("CPU µs", "cpu_us"), ("p50, ms", "p50_ms")):
                 there = [one[key] for one in committed]
                 lines.append(told("c", scenario.what, floor, unit, [one[key] for one in found], there))
+        times = max(20, int(COMINGS * scale))
+        answered, served = [], []
+        with answering() as (port, server):
+            for _ in range(reps):
+                answered.append(coming_and_going(f"amqp://guest:guest@127.0.0.1:{port}/", server, times))
+                served.append(coming_and_going(broker.url, pid, times))
+        for unit, key in (("CPU µs", "cpu_us"), ("µs for its client", "us")):
+            found = [[one[key] for one in some] for some in (answered, served)]
+            lines.append(
+                told("connect", "connect, open a channel, close", "the same answers to everybody", unit, *found)
+            )
     return {"lines": lines, "reps": reps}
 
 
@@ -193,3 +208,77 @@ def _zeroed() -> Iterator[Callable[[bytes], None]]:
             at += len(data)
 
         yield write
+
+
+# --- connections that come and go
+
+
+def coming_and_going(url: str, server: int, count: int) -> dict[str, float]:
+    """What a connection with one channel costs its server, and how long it takes our own client, one at a time."""
+    before, began = process.cpu_seconds([server]), time.perf_counter()
+    for _ in range(count):
+        with Connection(url) as connection:
+            connection.channel()
+    seconds = time.perf_counter() - began
+    return {"cpu_us": (process.cpu_seconds([server]) - before) / count * 1e6, "us": seconds / count * 1e6}
+
+
+@contextlib.contextmanager
+def answering() -> Iterator[tuple[int, int]]:
+    """A process that lets everybody in; its port and pid."""
+    port, up = CONTEXT.Value("i", 0), CONTEXT.Event()
+    server = CONTEXT.Process(target=_answer, args=(port, up), daemon=True)
+    server.start()
+    up.wait(60)
+    try:
+        yield port.value, server.pid or 0
+    finally:
+        server.terminate()
+        server.join(10)
+
+
+def _answer(port: Any, up: Any) -> None:
+    start = method_frame(
+        0,
+        "connection.start",
+        version_major=0,
+        version_minor=9,
+        server_properties={"product": "RabbitMQ"},
+        mechanisms=b"PLAIN",
+        locales=b"en_US",
+    )
+    close = b"\x00\x0a\x00\x32"
+    answers = {  # by class and method of what came
+        b"\x00\x0a\x00\x0b": method_frame(0, "connection.tune", channel_max=2047, frame_max=131072, heartbeat=60),
+        b"\x00\x0a\x00\x28": method_frame(0, "connection.open-ok"),
+        b"\x00\x14\x00\x0a": method_frame(1, "channel.open-ok"),
+        close: method_frame(0, "connection.close-ok"),
+    }
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    port.value = listener.getsockname()[1]
+    poll = select.epoll()
+    poll.register(listener, select.EPOLLIN)
+    clients: dict[int, socket.socket] = {}
+    up.set()
+    while True:
+        for descriptor, _ in poll.poll():
+            if descriptor == listener.fileno():
+                client, _ = listener.accept()
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                clients[client.fileno()] = client
+                poll.register(client, select.EPOLLIN)
+                continue
+            client = clients[descriptor]
+            data = client.recv(65536)
+            at = len(PROTOCOL_HEADER) if data.startswith(b"AMQP") else 0
+            if at:
+                client.sendall(start)
+            method = b""
+            while at < len(data):
+                method = data[at + 7 : at + 11]
+                if method in answers:  # all but tune-ok
+                    client.sendall(answers[method])
+                at += 8 + int.from_bytes(data[at + 3 : at + 7], "big")
+            if method == close or not data:
+                poll.unregister(descriptor)
+                clients.pop(descriptor).close()

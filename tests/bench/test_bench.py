@@ -150,6 +150,8 @@ def test_floors_are_measured_beside_the_broker() -> None:
         *((name, "CPU s/M") for name in ("a", "a1k", "a16k", "a1m")),
         ("c", "CPU µs"),
         ("c", "p50, ms"),
+        ("connect", "CPU µs"),
+        ("connect", "µs for its client"),
     }
     assert all(one["brokers"][0] >= 0 for one in found["lines"])
     assert [one["floors"][0] > 0 for one in found["lines"] if one["unit"] == "p50, ms"] == [True, True]
