@@ -12,7 +12,7 @@ from tests.support.brokers import RunningBroker
 from warrenmq.client import Connection
 from warrenmq.server import watchdog as module
 from warrenmq.server.measured import Measured
-from warrenmq.server.watchdog import WAITED, WORKED, Watchdog
+from warrenmq.server.watchdog import FRESH, LIMIT, WAITED, WORKED, Watchdog
 from warrenmq.testing import Broker
 
 
@@ -26,6 +26,26 @@ class Clocks:
 
     def watchdog(self) -> Watchdog:
         return Watchdog(lambda: self.wall, lambda: self.cpu)
+
+
+def test_the_clock_that_is_a_system_call_is_read_for_a_few_of_very_many_short_passes() -> None:
+    clocks = Clocks()
+    reads = 0
+
+    def cpu() -> float:
+        nonlocal reads
+        reads += 1
+        return clocks.cpu
+
+    watchdog = Watchdog(lambda: clocks.wall, cpu)
+    for _ in range(1000):
+        turn(clocks, watchdog, ("a", 0.0005, 0.0005))
+    assert reads == pytest.approx(0.5 / FRESH, abs=2)
+    turn(clocks, watchdog, ("b", LIMIT, LIMIT), ("c", 0.05, 0.05))
+    turn(clocks, watchdog, ("d", 0.001, 0.001))
+    turn(clocks, watchdog, ("e", 3 * LIMIT, 0.0))
+    assert watchdog.stalls[WORKED].longest == pytest.approx(0.15)
+    assert watchdog.stalls[WAITED].longest == pytest.approx(3 * LIMIT)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from warrenmq.server.logging import events
 
 LIMIT = 0.1  # seconds
+FRESH = 0.01  # seconds for which what was read of the thread's CPU time is good enough: that clock is a system call
 WORKED = "cpu"
 WAITED = "waiting"
 GENERATIONS = 3  # of Python's garbage collection
@@ -64,7 +65,9 @@ class Watchdog:
         self._cpu = cpu
         self._open = False
         self._in_turn = False
-        self._began = self._began_cpu = 0.0
+        self._began = 0.0
+        self._read_cpu = 0.0  # no longer than ``FRESH`` before the pass began
+        self._read_at = -FRESH
         self._last = 0.0
         self._pieces = 0
         self._longest = 0.0
@@ -89,8 +92,10 @@ class Watchdog:
             self._pieces = 0
             self._longest = 0.0
             self._collected = self.collections.seconds
-            self._began_cpu = self._cpu()
             self._began = self._last = self._wall()
+            if self._began - self._read_at >= FRESH:
+                self._read_at = self._began
+                self._read_cpu = self._cpu()
 
     def lap(self, ran: object) -> None:
         """A piece of the pass is over; ``ran`` is asked for its name only when it held everybody up."""
@@ -109,7 +114,7 @@ class Watchdog:
         self._open = False
         took = self._last - self._began
         if took > LIMIT:
-            self._stalled(took, self._cpu() - self._began_cpu)
+            self._stalled(took, min(took, self._cpu() - self._read_cpu))
         self._ran = None
 
     def _stalled(self, took: float, cpu: float) -> None:
