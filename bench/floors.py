@@ -67,16 +67,15 @@ def measure(scale: float, reps: int) -> dict[str, Any]:
                 there = [one[key] for one in committed]
                 lines.append(told("c", scenario.what, floor, unit, [one[key] for one in found], there))
         times = max(20, int(COMINGS * scale))
-        answered, served = [], []
+        greeted, served = [], []
         with answering() as (port, server):
             for _ in range(reps):
-                answered.append(coming_and_going(f"amqp://guest:guest@127.0.0.1:{port}/", server, times))
+                greeted.append(coming_and_going(f"amqp://guest:guest@127.0.0.1:{port}/", server, times))
                 served.append(coming_and_going(broker.url, pid, times))
         for unit, key in (("CPU µs", "cpu_us"), ("µs for its client", "us")):
-            found = [[one[key] for one in some] for some in (answered, served)]
-            lines.append(
-                told("connect", "connect, open a channel, close", "the same answers to everybody", unit, *found)
-            )
+            lows, highs = [one[key] for one in greeted], [one[key] for one in served]
+            what = "connect, open a channel, close"
+            lines.append(told("connect", what, "the same answers to everybody", unit, lows, highs))
     return {"lines": lines, "reps": reps}
 
 
