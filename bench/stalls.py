@@ -21,8 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from warrenmq.broker.records import BasicMessage, Content
 from warrenmq.cli._api import Api
 from warrenmq.client import Connection, Properties
+from warrenmq.wire.content import encode_header
 from warrenmq.wire.fields import from_python
 
 CONTEXT = multiprocessing.get_context("spawn")
@@ -89,13 +91,15 @@ class Target:
 
 Attack = Callable[[], object]
 ATTACKS: dict[str, tuple[str, Callable[[Target], Attack]]] = {}
+OPTIONS: dict[str, tuple[str, ...]] = {}  # of `warren serve`, for attacks that need a broker with some
 
 
-def attack(what: str) -> Callable[[Callable[[Target], Attack]], Callable[[Target], Attack]]:
+def attack(what: str, *options: str) -> Callable[[Callable[[Target], Attack]], Callable[[Target], Attack]]:
     """What prepares an attack, not measured, and returns the attack itself."""
 
     def add(prepare: Callable[[Target], Attack]) -> Callable[[Target], Attack]:
         ATTACKS[prepare.__name__] = (what, prepare)
+        OPTIONS[prepare.__name__] = options
         return prepare
 
     return add
@@ -569,6 +573,31 @@ def committed_body(target: Target) -> Attack:
     return strike
 
 
+class Lengthens:
+    """An interceptor that makes a body of as many octets as the message says."""
+
+    name = "lengthens"
+
+    @staticmethod
+    def amend(message: BasicMessage) -> BasicMessage:
+        body = bytes(int(message.content.body))
+        content = Content(encode_header(message.content.properties, len(body)), body)
+        return BasicMessage(message.exchange_name, message.routing_keys, content, message.id, message.is_persistent)
+
+
+@attack("an interceptor makes a persistent body of 512 MB", "--interceptors", f"{__name__}:{Lengthens.__name__}")
+def lengthened_body(target: Target) -> Attack:
+    channel = target.connect().channel()
+    channel.queue_declare("q", durable=True)
+    channel.confirm_select()
+
+    def strike() -> None:
+        channel.basic_publish("", "q", b"%d" % target.count(512 << 20), Properties(delivery_mode=2))
+        channel.wait_for_confirms(600)
+
+    return strike
+
+
 @attack("a body of 512 MB that no queue takes is returned")
 def returned_body(target: Target) -> Attack:
     channel = target.connect().channel()
@@ -782,7 +811,7 @@ def honest(url: str, stop: Any, trips: Any, longest: Any) -> None:
 
 
 @contextlib.contextmanager
-def broker(scale: float) -> Iterator[Target]:
+def broker(scale: float, options: tuple[str, ...] = ()) -> Iterator[Target]:
     with tempfile.TemporaryDirectory(prefix="warren-stalls-") as folder:
         ready = Path(folder) / "ready"
         command = [
@@ -802,6 +831,7 @@ def broker(scale: float) -> Iterator[Target]:
             "warning",
             "--max-message-size",
             str(LARGEST),
+            *options,
         ]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
@@ -827,7 +857,7 @@ def stalls(target: Target) -> dict[str, float]:
 def one(name: str, scale: float) -> dict[str, Any]:
     """One attack on a broker of its own."""
     what, prepare = ATTACKS[name]
-    with broker(scale) as target:
+    with broker(scale, OPTIONS[name]) as target:
         strike = prepare(target)
         before = stalls(target)
         stop, trips, longest = CONTEXT.Event(), CONTEXT.Value("q"), CONTEXT.Value("d")

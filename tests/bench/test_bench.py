@@ -284,7 +284,7 @@ def test_every_attack_runs_beside_an_honest_client_who_is_answered(monkeypatch: 
     """A little of each kind; how long it took is for `make bench` to say."""
     monkeypatch.setattr(stalls, "QUIET", 0.0)
     more = [one.__name__ for one in (bulk_attacks.delayed_deleted, http_attacks.runs, http_attacks.requests)]
-    for name in ("metrics", "nack", "commit", "lease_ack", "alarm", *more):
+    for name in ("metrics", "nack", "commit", "lease_ack", "alarm", "lengthened_body", *more):
         found = stalls.one(name, 0.001)
         assert found["what"] == stalls.ATTACKS[name][0]
         assert found["longest_round_trip_ms"] >= 0 and found["stalls"] >= 0

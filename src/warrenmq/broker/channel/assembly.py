@@ -13,9 +13,8 @@ from mypy_extensions import i64, trait
 
 from warrenmq.broker.delivering.large_body import LARGE, LargeBody
 from warrenmq.broker.publish.arrival import assembled
-from warrenmq.broker.publish.path import publish, resolve
+from warrenmq.broker.publish.path import goes_to_log, publish, resolve
 from warrenmq.broker.publish.publishing import Publishing
-from warrenmq.broker.queue.arguments import CLASSIC
 from warrenmq.wire.constants import CLASS_BASIC
 from warrenmq.wire.methods import Method
 from warrenmq.wire.peek import peek_properties
@@ -107,12 +106,7 @@ class Assembly:
             route = resolve(publishing, self._arguments, self.size)
         except AmqpError:
             return False  # told when the content is complete
-        if route.waits and route.exchange.durable:
-            return True
-        for queue in route.queues:
-            if queue.kind != CLASSIC or (persistent and queue.durable):  # the others log transient messages too
-                return True
-        return persistent and not route.static  # whose it is shows when all of it is here
+        return goes_to_log(route, persistent)
 
     def body(self, receiver: Receiver, payload: bytes) -> None:
         """A content body frame."""

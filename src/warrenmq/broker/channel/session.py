@@ -15,6 +15,7 @@ from warrenmq.broker.channel.peer import Peer
 from warrenmq.broker.channel.sink import Sink
 from warrenmq.broker.channel.states import CONNECTION, HEADER
 from warrenmq.broker.core import Core
+from warrenmq.broker.publish.publishing import Publishing
 from warrenmq.broker.publish.routes import Memo
 from warrenmq.broker.queue.queue import Owner, Queue
 from warrenmq.broker.records import Resource
@@ -81,6 +82,10 @@ class Session(Client, Waiting, Owner, Paced):
 
     def failed(self, number: i64, channel: object, error: AmqpError) -> None:
         """A method that took several turns raised this in one of them."""
+        raise NotImplementedError
+
+    def publish_failed(self, number: i64, publishing: Publishing, error: AmqpError) -> None:
+        """A publish that took several turns raised this in the last of them."""
         raise NotImplementedError
 
     def channel_closed(self, number: i64) -> None:

@@ -12,6 +12,7 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from warrenmq.broker.channel.answers import Answers
+from warrenmq.broker.channel.finishing import FinishPublish
 from warrenmq.broker.channel.session import Session
 from warrenmq.broker.channel.states import CHANNEL_OPEN, Standing
 from warrenmq.broker.durability.durability import WaitsForLog
@@ -19,6 +20,7 @@ from warrenmq.broker.message import Message
 from warrenmq.broker.publish import outcomes
 from warrenmq.broker.publish.publisher import Publisher
 from warrenmq.broker.publish.publishing import Publishing, Teller
+from warrenmq.broker.publish.unfinished import Unfinished
 from warrenmq.broker.sender import Sender, channel_text
 from warrenmq.broker.services.turn import Answering
 from warrenmq.wire.methods import method_frame
@@ -51,6 +53,10 @@ class Telling(Teller, Answering, WaitsForLog):
 
     def charge(self, batch: i64, size: i64) -> None:
         self._reading.charge(batch, size)
+
+    def finish_later(self, unfinished: Unfinished) -> None:
+        session = self._session
+        session.services.jobs.add(FinishPublish(session, self._number, self.publishing, unfinished))
 
     def basic_return(self, message: Message, code: i64, text: str) -> None:
         if self._standing.state != CHANNEL_OPEN:

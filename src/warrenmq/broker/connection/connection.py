@@ -18,6 +18,7 @@ from warrenmq.broker.connection.dialogue import Dialogue
 from warrenmq.broker.connection.frame_loop import consume
 from warrenmq.broker.connection.jobs import RemoveQueues
 from warrenmq.broker.connection.liveness import Deadline, Heartbeat
+from warrenmq.broker.publish.publishing import Publishing
 from warrenmq.broker.services.pacing import LITTLE, OCTETS
 from warrenmq.broker.services.turn import WORK
 from warrenmq.wire.methods import method_frame
@@ -115,6 +116,11 @@ class Connection(Dialogue):
         if self.state == RUNNING and self.channels.get(number) is channel:
             self.input.number = number
             self._raised(error)
+
+    def publish_failed(self, number: i64, publishing: Publishing, error: AmqpError) -> None:
+        channel = self.channels.get(number)
+        if channel is not None and channel.publishing is publishing:
+            self.failed(number, channel, error)
 
     def _crashed(self, defect: Exception) -> None:
         """The safety net: a defect costs the client its connection, never the broker, and the operator is told."""

@@ -40,7 +40,9 @@ from warrenmq.broker.publish.stages import (
     refuse_immediate,
     refuse_internal,
 )
+from warrenmq.broker.publish.unfinished import AT_ONCE, Unfinished
 from warrenmq.broker.publish.wish import Wish, check_least, read_wish
+from warrenmq.broker.queue.arguments import CLASSIC
 from warrenmq.broker.records import DIRECT_REPLY, BasicMessage, Content, Exchange, Resource
 from warrenmq.wire.constants import ID_BASIC_PUBLISH
 from warrenmq.wire.content import Properties, encode_header
@@ -53,6 +55,7 @@ from warrenmq.wire.peek import (
     MARK_RECEIPT,
     Peek,
 )
+from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
@@ -100,7 +103,49 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
         known = publishing.vhost.queues
         wish = read_wish(publishing.publisher, known, message, properties, publishing.sender.confirms, sequence)
     if publishing.broker.interceptors.of_messages:
-        message = amend(publishing.broker.interceptors, publishing.vhost.name, message)
+        came = message
+        message = amend(publishing.broker.interceptors, publishing.vhost.name, came)
+        if message.size > AT_ONCE and message.chunks is not came.chunks and goes_to_log(route, message.persistent):
+            publishing.put_off(number)
+            publishing.teller.finish_later(
+                Unfinished(publishing.services, arguments, came.size, properties, message, number, wish)
+            )
+            return
+    _spread(publishing, route, message, properties, number, wish)
+
+
+def finish(publishing: Publishing, unfinished: Unfinished) -> None:
+    """The log has the body that an interceptor made: on with the message, by the routes of now."""
+    message = unfinished.message
+    publishing.go_on(unfinished.number)
+    publishing.large_body = unfinished.body
+    try:
+        route = resolve(publishing, unfinished.arguments, unfinished.size)
+        _spread(publishing, route, message, unfinished.properties, unfinished.number, unfinished.wish)
+    except AmqpError as error:
+        before = publishing.last_number - 1 if unfinished.number else publishing.last_number
+        publishing.refused(before, unfinished.arguments, message, error)
+        raise
+    finally:
+        if publishing.large_body is not None:
+            unfinished.body.abandon()  # unless a queue or a schedule took it
+        publishing.large_body = None
+
+
+def goes_to_log(route: Route, persistent: bool) -> bool:
+    """Will a body that goes there be logged? Then its pieces may go to the log before the message does."""
+    if route.waits and route.exchange.durable:
+        return True
+    for queue in route.queues:
+        if queue.kind != CLASSIC or (persistent and queue.durable):  # the others log transient messages too
+            return True
+    return persistent and not route.static  # whose it is shows when it is routed
+
+
+def _spread(
+    publishing: Publishing, route: Route, message: Message, properties: Peek, number: i64, wish: Wish | None
+) -> None:
+    """The stages behind the interceptors."""
     mark: Mark | None = None
     if route.window is not None:
         mark = mark_of(route.window, publishing.publisher, properties)

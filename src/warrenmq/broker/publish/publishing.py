@@ -28,7 +28,8 @@ from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.core import Core
-    from warrenmq.broker.delivering.large_body import LargeBody
+    from warrenmq.broker.delivering.large_body import WrittenBody
+    from warrenmq.broker.publish.unfinished import Unfinished
     from warrenmq.broker.queue.queue import Queue
     from warrenmq.broker.vhost.vhost import VHost
 
@@ -47,6 +48,10 @@ class Teller:
 
     def charge(self, batch: i64, size: i64) -> None:
         """A message goes to the log: that uses credit."""
+
+    def finish_later(self, unfinished: Unfinished) -> None:
+        """A publish takes several turns: see it to its end, and take nothing from the publisher before."""
+        raise NotImplementedError
 
 
 NOBODY: Final = Teller()
@@ -67,7 +72,7 @@ class Uncommitted:
         route: Named,
         mandatory: bool,
         number: i64,
-        body: LargeBody | None,
+        body: WrittenBody | None,
         wish: Wish | None,
         mark: Mark | None,
     ) -> None:
@@ -110,7 +115,7 @@ class Publishing:
         self.numbered: bool = False  # does every publish get a sequence number?
         self.last_number: i64 = 0
         self.uncommitted: list[Uncommitted] | None = None  # publishes since tx.select; None without
-        self.large_body: LargeBody | None = None  # the body that has just come in pieces, while it is published
+        self.large_body: WrittenBody | None = None  # what the log has of the body, while it is published
         self.published: i64 = 0
         self.returned: i64 = 0  # mandatory, and without a queue
         self.dropped: i64 = 0  # not mandatory, and without a queue
@@ -199,11 +204,23 @@ class Publishing:
             return self.last_number
         return 0
 
-    def take_large_body(self) -> LargeBody | None:
-        """The body that has just come in pieces is somebody else's from now on."""
+    def take_large_body(self) -> WrittenBody | None:
+        """What the log has of the body is somebody else's from now on."""
         body = self.large_body
         self.large_body = None
         return body
+
+    def put_off(self, number: i64) -> None:
+        """This publish takes several turns and counts when it goes on; no other one of the channel comes between."""
+        self.tally.published -= 1
+        if number:
+            self.last_number -= 1
+
+    def go_on(self, number: i64) -> None:
+        """It counts from now on."""
+        self.tally.published += 1
+        if number:
+            self.last_number = number
 
     def is_plain(self) -> bool:
         """Does nothing but the queues wait for a publish? No transaction, nobody who amends messages."""
