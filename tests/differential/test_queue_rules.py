@@ -604,12 +604,16 @@ def test_a_message_of_no_time_that_is_over_a_limit_dies_of_that(
 # -- what a waiting consumer gets, whatever limit and time say -----------------------------------------------------
 
 
+PRIORITIES = (1, 3, 2, 0)
+
+
 def committed(session: Session, queue: str) -> Callable[[], None]:
     def commit() -> None:
         channel = session.connection.channel()
         channel.tx_select()
-        for body in "1234":
-            channel.basic_publish("", queue, body.encode(), pika.BasicProperties(delivery_mode=2))
+        for body, priority in zip("1234", PRIORITIES, strict=True):
+            properties = pika.BasicProperties(delivery_mode=2, priority=priority)
+            channel.basic_publish("", queue, body.encode(), properties)
         channel.tx_commit()
 
     return commit
@@ -617,16 +621,18 @@ def committed(session: Session, queue: str) -> Callable[[], None]:
 
 def dead_lettered(session: Session, queue: str) -> Callable[[], None]:
     before = session.queue("before", dead_letter_exchange="", dead_letter_routing_key=queue)
-    session.fill(before, *"1234", delivery_mode=2)
+    for body, priority in zip("1234", PRIORITIES, strict=True):
+        session.fill(before, body, delivery_mode=2, priority=priority)
     last = [session.get(before)[0] for _ in range(4)][-1]
     return lambda: session.channel.basic_nack(last, multiple=True, requeue=False)
 
 
-@pytest.mark.parametrize("kind", ["classic", "quorum"])
+@pytest.mark.parametrize("kind", ["classic", "quorum", "priority"])
 @pytest.mark.parametrize("brought", [committed, dead_lettered])
 @pytest.mark.parametrize(
     ("prefetch", "limit", "after"),
     [
+        (0, {}, ("1234", "")),
         (0, {"max_length": 1}, ("1234", "")),
         (0, {"max_length": 0}, ("1234", "")),
         (0, {"max_length_bytes": 1}, ("1234", "")),
@@ -645,7 +651,8 @@ def test_what_comes_together_for_a_waiting_consumer_is_its_own_whatever_the_limi
     limit: dict[str, object],
     after: tuple[str, str],
 ) -> None:
-    queue = session.queue("q", queue_type=kind, **limit)
+    declared: dict[str, object] = {"max_priority": 5} if kind == "priority" else {"queue_type": kind}
+    queue = session.queue("q", **declared, **limit)
     bring = brought(session, queue)
     got: list[str] = []
     with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:

@@ -163,3 +163,19 @@ def test_who_begins_to_consume_gets_what_waits_before_a_publish_of_that_turn_dro
     core.end_turn()
     core.commit()
     assert consumer.delivered() == ["1", "2", "3", "4"]
+
+
+def test_in_a_priority_queue_nothing_overtakes_what_a_consumer_waits_for(core: Core, client: CoreClient) -> None:
+    declare(client, "q", max_priority=5)
+    consumer = waiting(core, "q")
+    client.open(2, "tx.select")
+    client.publish("", "q", b"1", channel=2, priority=1)
+    client.publish("", "q", b"2", channel=2, priority=3)
+    client.send("tx.commit", 2)
+    core.client().fill("q", "3", priority=4)
+    assert consumer.delivered() == []
+    core.commit()
+    assert consumer.delivered() == ["1", "2", "3"]
+    consumer.send("basic.nack", delivery_tag=3, multiple=True, requeue=True)
+    core.commit()
+    assert consumer.delivered() == ["3*", "2*", "1*"]

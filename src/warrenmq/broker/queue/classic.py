@@ -161,6 +161,8 @@ class ClassicQueue(Queue, GivesUp):
         fifo = self._fifo
         if self._priorities:
             fifo = self._order.of(message.priority)
+            if self._reserved.will_be(message):
+                fifo = self._order.of(self._order.max_priority)  # it goes before whatever comes behind it
             if expires_at and self.ready > 1 and fifo.length == 0:
                 self._expiry.overlook(fifo)
         if expires_at:
@@ -249,7 +251,7 @@ class ClassicQueue(Queue, GivesUp):
 
     def drain(self) -> None:
         self._deliver()
-        if self.ready > 0 and (self._expiry.possible or self.eager):
+        if self.ready > 0 and (self._expiry.possible or self.eager or self._priorities):
             self._reserved.came(self.next_position - 1)
         if self._reserved.given_out() and self.eager and self._limits.drop_heads():
             self._limits.trim()

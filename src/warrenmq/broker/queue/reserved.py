@@ -11,6 +11,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from warrenmq.broker.message import Message
 from warrenmq.broker.queue.dispatch import Dispatch
 from warrenmq.broker.queue.order import Order
 from warrenmq.broker.queue.promise import Promise
@@ -27,6 +28,20 @@ class Reserved:
         self._dispatch: Final = dispatch
         self._promise: Final = promise
         self._up_to: i64 = 0  # the position of the last
+
+    def will_be(self, message: Message) -> bool:
+        """Does a consumer wait for this message, which is about to stand here as the newest, and for all before it?"""
+        queue = self._queue
+        if not message.moved or not self._dispatch.is_eager() or queue.busy or queue.paused:
+            return False
+        before = queue.ready - 1  # it counts already
+        return (
+            self.messages() == before
+            and queue.wanted_now() > before
+            and queue.holds(message)
+            and message.batch > queue.broker.log.committed
+            and not queue.broker.pressure.log_failing
+        )
 
     def came(self, position: i64) -> None:
         """A message came and nobody got it: because the log must have something first?"""
