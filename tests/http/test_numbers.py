@@ -381,11 +381,12 @@ def test_the_metrics_of_each_object_say_what_rabbitmqs_say(both: Both, path: str
 
 
 def by_object(samples: list[tuple[dict[str, str], float]]) -> Any:
-    """What RabbitMQ tells by channel and exchange, or by channel and queue, is added up for the channel."""
+    """What is told by channel and exchange, or by channel and queue, is added up for the channel; but for an exchange
+    that is gone, which RabbitMQ tells as long as the channel is there."""
     named: dict[tuple[tuple[str, str], ...], float] = {}
     channels: dict[str, float] = {}
     for labels, value in samples:
-        if labels.get("dead_letter_strategy") == "disabled":
+        if labels.get("dead_letter_strategy") == "disabled" or labels.get("exchange") == "gone":
             continue
         if "channel" in labels:
             channels[labels["channel"]] = channels.get(labels["channel"], 0) + value
@@ -394,6 +395,25 @@ def by_object(samples: list[tuple[dict[str, str], float]]) -> Any:
     if channels:
         return sorted(value for value in channels.values() if value)
     return {key: value for key, value in named.items() if value}
+
+
+@pytest.mark.parametrize("path", ["/metrics/per-object", DETAILED], ids=["each", "detailed"])
+def test_the_metrics_of_a_channel_are_told_by_exchange_and_by_queue_as_by_rabbitmq(both: Both, path: str) -> None:
+    """But for one exchange and one queue that are gone, which RabbitMQ tells as long as the channel is there."""
+
+    def told(lived: Lived) -> Any:
+        found: dict[str, list[Any]] = {}
+        for name, samples in lived.metrics(path).items():
+            for labels, value in samples:
+                others = {label: one for label, one in labels.items() if label != "channel"}
+                if "_channel_" in name and others and not {"gone", "gone-queue"} & {*others.values()} and value:
+                    found.setdefault(name, []).append((sorted(others.items()), value))
+        return {name: sorted(rows) for name, rows in found.items()}
+
+    said = both.agree(told)
+    assert len(said) == 11
+    prefix = "rabbitmq_detailed" if path == DETAILED else "rabbitmq"
+    assert ([("exchange", "fan"), ("vhost", VHOST)], 13.0) in said[f"{prefix}_channel_messages_published_total"]
 
 
 def test_rabbitmq_310_does_not_tell_sizes_of_messages_nor_which_page_it_is(both: Both) -> None:

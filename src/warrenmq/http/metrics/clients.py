@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from warrenmq.broker.channel.channel import Channel
 from warrenmq.broker.connection.connection import Connection
+from warrenmq.broker.publish.by_exchange import Share
 from warrenmq.broker.publish.confirms import Waiting
+from warrenmq.broker.publish.publishing import Publishing
+from warrenmq.broker.services.deliveries import Deliveries
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.metrics.text import Row, labels
 from warrenmq.http.pacer import Pacer
@@ -27,10 +30,14 @@ CHANNEL_FAMILIES = {
     "rabbitmq_channel_acks_uncommitted": "Message acknowledgements in a transaction not yet committed",
     "rabbitmq_channel_prefetch": "Total limit of unacknowledged messages for all consumers on a channel",
     "rabbitmq_consumer_prefetch": "Limit of unacknowledged messages for each consumer",
+}
+CHANNEL_EXCHANGE_FAMILIES = {
     "rabbitmq_channel_messages_published_total": "Total number of messages published into an exchange on a channel",
     "rabbitmq_channel_messages_confirmed_total": "Total number of messages published and confirmed on the channel",
     "rabbitmq_channel_messages_unroutable_returned_total": "Total number of mandatory messages returned as unroutable",
     "rabbitmq_channel_messages_unroutable_dropped_total": "Total number of messages dropped as unroutable",
+}
+CHANNEL_QUEUE_FAMILIES = {
     "rabbitmq_channel_get_ack_total": "Total number of messages fetched with basic.get in manual acknowledgement mode",
     "rabbitmq_channel_get_total": "Total number of messages fetched with basic.get in automatic acknowledgement mode",
     "rabbitmq_channel_messages_delivered_ack_total": "Total number of messages delivered to consumers that acknowledge",
@@ -39,6 +46,7 @@ CHANNEL_FAMILIES = {
     "rabbitmq_channel_messages_acked_total": "Total number of messages acknowledged by consumers",
     "rabbitmq_channel_get_empty_total": "Total number of times basic.get operations fetched no message",
 }
+ALL_CHANNEL_FAMILIES = CHANNEL_FAMILIES | CHANNEL_EXCHANGE_FAMILIES | CHANNEL_QUEUE_FAMILIES
 
 
 class Clients:
@@ -46,9 +54,11 @@ class Clients:
 
     def __init__(self) -> None:
         self.connection_sums = [0] * len(CONNECTION_FAMILIES)
-        self.channel_sums = [0] * len(CHANNEL_FAMILIES)
+        self.channel_sums = [0] * len(ALL_CHANNEL_FAMILIES)
         self.connections: list[Row] = []
         self.channels: list[Row] = []
+        self.channel_exchanges: list[Row] = []  # each exchange that a channel published to
+        self.channel_queues: list[Row] = []  # each queue that it got something from
         self.publishers = 0
         self.consumers = 0
         # on confirming channels that are open
@@ -56,7 +66,8 @@ class Clients:
         self.confirmed = 0
 
 
-async def clients(bridge: Bridge) -> Clients:
+async def clients(bridge: Bridge, each: bool = False) -> Clients:
+    """``each``: also by channel and exchange, and by channel and queue."""
     found = Clients()
     pacer = Pacer()
     for connection in bridge.open_connections():
@@ -65,21 +76,41 @@ async def clients(bridge: Bridge) -> Clients:
         found.connection_sums = [one + other for one, other in zip(found.connection_sums, values, strict=True)]
         for channel in list(connection.channels.values()):
             if not channel.publishing.over:
-                _count(found, connection, channel)
+                _count(found, channel)
+                if each:
+                    await _each(found, channel, pacer)
             await pacer.breathe()
         await pacer.breathe()
     return found
 
 
-def _count(found: Clients, connection: Connection, channel: Channel) -> None:
-    values = of_channel(channel)
-    found.channels.append((labels(channel=f"{connection.name} ({int(channel.number)})"), values))
+def _count(found: Clients, channel: Channel) -> None:
+    values = [*of_channel(channel), *published(channel.publishing), *handed(channel.handed_out.all())]
+    found.channels.append((labels(channel=_name(channel)), values))
     found.channel_sums = [one + other for one, other in zip(found.channel_sums, values, strict=True)]
     found.consumers += len(channel.consumers)
     publishing = channel.publishing
     found.publishers += publishing.published > 0
     found.numbered += int(publishing.confirmable()) - int(publishing.refused_numbered)
     found.confirmed += int(publishing.confirms.acked)
+
+
+async def _each(found: Clients, channel: Channel, pacer: Pacer) -> None:
+    """Of exchanges and queues that are there, as in RabbitMQ."""
+    name, vhost = _name(channel), channel.publishing.vhost.name
+    for exchange, share in list(channel.publishing.shares().items()):
+        found.channel_exchanges.append(
+            (labels(channel=name, vhost=vhost, exchange=exchange.name.name), published(share))
+        )
+        await pacer.breathe()
+    for queue, counted in list(channel.handed_out.by_queue().items()):
+        if counted.any():
+            found.channel_queues.append((labels(channel=name, vhost=vhost, queue=queue.name.name), handed(counted)))
+        await pacer.breathe()
+
+
+def _name(channel: Channel) -> str:
+    return f"{channel.connection.name} ({int(channel.number)})"
 
 
 def of_connection(connection: Connection) -> list[int]:
@@ -89,7 +120,7 @@ def of_connection(connection: Connection) -> list[int]:
 
 def of_channel(channel: Channel) -> list[int]:
     """In the order of CHANNEL_FAMILIES."""
-    publishing, handed, tx = channel.publishing, channel.handed_out.all(), channel.tx
+    publishing, tx = channel.publishing, channel.tx
     return [
         len(channel.consumers),
         int(channel.outstanding.unacked.count),
@@ -98,17 +129,25 @@ def of_channel(channel: Channel) -> list[int]:
         0 if tx is None else int(tx.buffered_acks()),
         int(channel.consumers.global_prefetch),
         int(channel.consumers.prefetch),
-        int(publishing.published),
-        int(publishing.confirms.acked),
-        int(publishing.returned),
-        int(publishing.dropped),
-        int(handed.fetched),
-        int(handed.fetched_no_ack),
-        int(handed.delivered),
-        int(handed.delivered_no_ack),
-        int(handed.redelivered),
-        int(handed.acked),
-        int(handed.fetched_nothing),
+    ]
+
+
+def published(counted: Publishing | Share) -> list[int]:
+    """In the order of CHANNEL_EXCHANGE_FAMILIES."""
+    confirmed = counted.confirms.acked if isinstance(counted, Publishing) else counted.confirmed
+    return [int(counted.published), int(confirmed), int(counted.returned), int(counted.dropped)]
+
+
+def handed(counted: Deliveries) -> list[int]:
+    """In the order of CHANNEL_QUEUE_FAMILIES."""
+    return [
+        int(counted.fetched),
+        int(counted.fetched_no_ack),
+        int(counted.delivered),
+        int(counted.delivered_no_ack),
+        int(counted.redelivered),
+        int(counted.acked),
+        int(counted.fetched_nothing),
     ]
 
 

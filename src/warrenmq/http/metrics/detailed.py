@@ -14,7 +14,13 @@ from starlette.responses import Response
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.listing import let_go
 from warrenmq.http.metrics import node
-from warrenmq.http.metrics.clients import CHANNEL_FAMILIES, CONNECTION_FAMILIES, clients
+from warrenmq.http.metrics.clients import (
+    CHANNEL_EXCHANGE_FAMILIES,
+    CHANNEL_FAMILIES,
+    CHANNEL_QUEUE_FAMILIES,
+    CONNECTION_FAMILIES,
+    clients,
+)
 from warrenmq.http.metrics.page import Collected
 from warrenmq.http.metrics.queues import QUEUE_FAMILIES, rows_of
 from warrenmq.http.metrics.text import Row, head, labels, line, lines
@@ -51,13 +57,21 @@ async def _queues(bridge: Bridge, vhosts: Collection[str]) -> list[Row]:
 
 
 async def _published(bridge: Bridge, _: Collection[str]) -> list[Row]:
-    """RabbitMQ tells it by channel and exchange too, under other names of labels than elsewhere."""
+    """By queue and exchange, under RabbitMQ's names of labels, which are others than elsewhere; there it is by channel
+    too."""
     rows: list[Row] = []
     pacer = Pacer()
     for vhost in list(bridge.broker.vhosts.values()):
         for queue in list(vhost.queues.values()):
-            if not queue.gone and queue.counters.routed():
-                rows.append((labels(queue_vhost=vhost.name, queue=queue.name.name), [int(queue.counters.routed())]))
+            for exchange, count in queue.counters.by_exchange().items() if not queue.gone else ():
+                if count:
+                    to = labels(
+                        queue_vhost=vhost.name,
+                        queue=queue.name.name,
+                        exchange_vhost=vhost.name,
+                        exchange=exchange.name.name,
+                    )
+                    rows.append((to, [count]))
             await pacer.breathe()
     return rows
 
@@ -68,6 +82,14 @@ async def _connections(bridge: Bridge, _: Collection[str]) -> list[Row]:
 
 async def _channels(bridge: Bridge, _: Collection[str]) -> list[Row]:
     return (await clients(bridge)).channels
+
+
+async def _channel_exchanges(bridge: Bridge, _: Collection[str]) -> list[Row]:
+    return (await clients(bridge, each=True)).channel_exchanges
+
+
+async def _channel_queues(bridge: Bridge, _: Collection[str]) -> list[Row]:
+    return (await clients(bridge, each=True)).channel_queues
 
 
 async def _churn(bridge: Bridge, _: Collection[str]) -> list[Row]:
@@ -119,7 +141,6 @@ async def _exchanges(page: Pieces, bridge: Bridge, name: str, value: Callable[[i
 
 _PUBLISHED = "rabbitmq_queue_messages_published_total"
 _OF_QUEUES = tuple(QUEUE_FAMILIES)
-_OF_CHANNELS = tuple(CHANNEL_FAMILIES)
 _OF_CONNECTIONS = tuple(CONNECTION_FAMILIES)
 
 #: families, where their samples come from, and which of them each name of a group stands for
@@ -143,15 +164,13 @@ GROUPS: tuple[tuple[dict[str, str], Rows, dict[str, tuple[str, ...]]], ...] = (
         _connections,
         {"connection_coarse_metrics": _OF_CONNECTIONS[:2], "connection_metrics": _OF_CONNECTIONS[2:]},
     ),
+    (CHANNEL_FAMILIES, _channels, {"channel_metrics": tuple(CHANNEL_FAMILIES)}),
     (
-        CHANNEL_FAMILIES,
-        _channels,
-        {
-            "channel_metrics": _OF_CHANNELS[:7],
-            "channel_exchange_metrics": _OF_CHANNELS[7:11],
-            "channel_queue_metrics": _OF_CHANNELS[11:],
-        },
+        CHANNEL_EXCHANGE_FAMILIES,
+        _channel_exchanges,
+        {"channel_exchange_metrics": tuple(CHANNEL_EXCHANGE_FAMILIES)},
     ),
+    (CHANNEL_QUEUE_FAMILIES, _channel_queues, {"channel_queue_metrics": tuple(CHANNEL_QUEUE_FAMILIES)}),
     ({_PUBLISHED: QUEUE_FAMILIES[_PUBLISHED]}, _published, {"channel_queue_exchange_metrics": (_PUBLISHED,)}),
 )
 CLUSTER: dict[str, tuple[str, str, Callable[[Pieces, Bridge, str], Awaitable[None]]]] = {

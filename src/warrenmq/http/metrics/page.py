@@ -17,7 +17,15 @@ from warrenmq.http.bridge import Bridge
 from warrenmq.http.figures.ages import cumulative, handed_out
 from warrenmq.http.listing import let_go
 from warrenmq.http.metrics import node, own, whole
-from warrenmq.http.metrics.clients import CHANNEL_FAMILIES, CONNECTION_FAMILIES, Clients, clients
+from warrenmq.http.metrics.clients import (
+    ALL_CHANNEL_FAMILIES,
+    CHANNEL_EXCHANGE_FAMILIES,
+    CHANNEL_FAMILIES,
+    CHANNEL_QUEUE_FAMILIES,
+    CONNECTION_FAMILIES,
+    Clients,
+    clients,
+)
 from warrenmq.http.metrics.queues import (
     OVER_LIMIT_HELP,
     QUEUE_AGES,
@@ -42,7 +50,7 @@ async def render(bridge: Bridge, per_object: bool) -> Response:
     from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
     queues = await gather(bridge, per_object)
-    found = await clients(bridge)
+    found = await clients(bridge, per_object)
     page = Pieces(generate_latest(Collected(_metrics(bridge, queues, found, per_object))))
     await lines(page, node.LOGINS, node.logins(bridge))
     if per_object:
@@ -51,8 +59,11 @@ async def render(bridge: Bridge, per_object: bool) -> Response:
         await each_exchange(page, bridge)
         await lines(page, CONNECTION_FAMILIES, found.connections)
         await lines(page, CHANNEL_FAMILIES, found.channels)
+        await lines(page, CHANNEL_EXCHANGE_FAMILIES, found.channel_exchanges)
+        await lines(page, CHANNEL_QUEUE_FAMILIES, found.channel_queues)
         pacer = Pacer()
-        for rows in (queues.values, queues.labels, found.connections, found.channels):
+        of_channels = found.channels, found.channel_exchanges, found.channel_queues
+        for rows in (queues.values, queues.labels, found.connections, *of_channels):
             await let_go(rows, pacer)
     return page.answer(CONTENT_TYPE_LATEST)
 
@@ -98,7 +109,7 @@ def _metrics(bridge: Bridge, queues: Queues, found: Clients, per_object: bool) -
     yield from each(node.CHURN, node.churn(bridge.broker))
     if not per_object:
         yield from each(CONNECTION_FAMILIES, found.connection_sums)
-        yield from each(CHANNEL_FAMILIES, found.channel_sums)
+        yield from each(ALL_CHANNEL_FAMILIES, found.channel_sums)
         queues.sums[-1] = queues.handed.routed  # a counter does not fall because a queue is deleted
         yield from each(QUEUE_FAMILIES, queues.sums)
         yield from each(QUEUE_AGES, queues.ages)
