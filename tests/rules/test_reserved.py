@@ -179,3 +179,21 @@ def test_in_a_priority_queue_nothing_overtakes_what_a_consumer_waits_for(core: C
     consumer.send("basic.nack", delivery_tag=3, multiple=True, requeue=True)
     core.commit()
     assert consumer.delivered() == ["3*", "2*", "1*"]
+
+
+@pytest.mark.parametrize("limit", [{"max_length": 1}, {"message_ttl": 0}, {"max_priority": 5, "message_ttl": 20}])
+def test_what_comes_while_an_answer_to_the_consumer_waits_for_the_log_is_the_consumers(
+    core: Core, client: CoreClient, limit: dict[str, object]
+) -> None:
+    declare(client, "q", **limit)
+    consumer = waiting(core, "q")
+    consumer.send("queue.declare", queue="another", durable=True)
+    for priority, body in enumerate("123"):
+        core.client().fill("q", body, priority=priority)
+    pass_time(core, 1000)
+    assert consumer.take() == []
+    core.commit()
+    told = consumer.take()
+    assert [got.name for got in told] == ["queue.declare-ok", *["basic.deliver"] * 3]
+    assert [got.body for got in told[1:]] == [b"1", b"2", b"3"]
+    assert left(core, "dead") == []

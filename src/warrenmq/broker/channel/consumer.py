@@ -68,6 +68,9 @@ class Subscription(Consumer):
     def can_take(self) -> bool:
         return not self.is_full() and self._consumers.can_deliver()
 
+    def waits(self) -> bool:
+        return not self.is_full() and self._consumers.wait()
+
     def deliver(self, entry: Entry) -> None:
         """Send the message as the channel's next delivery."""
         outstanding = self._outstanding

@@ -33,7 +33,11 @@ class Consumers:
         return len(self.by_tag)
 
     def can_deliver(self) -> bool:
-        if self.behind_answers or not self._output.writable or self._standing.state != CHANNEL_OPEN:
+        return not self.behind_answers and self.wait()
+
+    def wait(self) -> bool:
+        """Would they take something as soon as no answer is before it?"""
+        if not self._output.writable or self._standing.state != CHANNEL_OPEN:
             return False
         # a full channel holds all its consumers, those without acknowledgements too
         return self.global_prefetch == 0 or self.unacked < self.global_prefetch

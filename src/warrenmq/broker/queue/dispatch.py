@@ -30,6 +30,7 @@ class Dispatch:
         self._heirs_by_priority: Final = heirs_by_priority
         self._full_leave: Final = full_leave
         self._ring: Final[list[Consumer]] = []
+        self.behind_answers: bool = False  # did one leave the ring that waits, for nothing but the log?
 
     def add(self, consumer: Consumer) -> None:
         if self._single_active:
@@ -67,6 +68,8 @@ class Dispatch:
                 return consumer
             consumer.in_turn = False
             del ring[0]
+            if consumer.waits():
+                self.behind_answers = True
         return None
 
     def is_eager(self) -> bool:

@@ -122,6 +122,10 @@ class Consumer(Cancelled):
         """Would a message reach it now?"""
         raise NotImplementedError
 
+    def waits(self) -> bool:
+        """Would one reach it now, or as soon as an answer before it that waits for the log is out?"""
+        raise NotImplementedError
+
     def deliver(self, entry: Entry) -> None:
         """Hand a message over."""
         raise NotImplementedError
@@ -449,12 +453,12 @@ class Queue(Destination, Delivering, Promised, Assembled):
         raise NotImplementedError
 
     def wanted_now(self) -> i64:
-        """How many more messages the consumers would take at once."""
+        """How many more messages the consumers would take at once, but for what waits for the log."""
         total: i64 = 0
         if self.paused:
             return 0
         for consumer in self.consumers:
-            if consumer.active and consumer.can_take():
+            if consumer.active and consumer.waits():
                 if consumer.prefetch == 0 or consumer.no_ack:
                     return UNLIMITED
                 total += consumer.prefetch - consumer.unacked

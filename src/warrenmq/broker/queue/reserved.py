@@ -1,4 +1,5 @@
-"""Messages that consumers already wait for, and get as soon as the log has what must be there before.
+"""Messages that consumers already wait for, and get as soon as the log has what must be there before: the message
+itself, or what an answer to their channel says that no delivery overtakes.
 
 To a client they have left the queue when they came: that they stand here for the time of a sync is ours alone. Duty:
 which ones these are, so that no limit counts or drops them and none expires. Not here: why the log has to have
@@ -32,16 +33,13 @@ class Reserved:
     def will_be(self, message: Message) -> bool:
         """Does a consumer wait for this message, which is about to stand here as the newest, and for all before it?"""
         queue = self._queue
-        if not message.moved or not self._dispatch.is_eager() or queue.busy or queue.paused:
+        if not self._possible():
+            return False
+        synced = not message.moved or message.batch <= queue.broker.log.committed or not queue.holds(message)
+        if synced and not self._dispatch.behind_answers:
             return False
         before = queue.ready - 1  # it counts already
-        return (
-            self.messages() == before
-            and queue.wanted_now() > before
-            and queue.holds(message)
-            and message.batch > queue.broker.log.committed
-            and not queue.broker.pressure.log_failing
-        )
+        return self.messages() == before and queue.wanted_now() > before
 
     def came(self, position: i64) -> None:
         """A message came and nobody got it: because the log must have something first?"""
@@ -72,8 +70,21 @@ class Reserved:
 
     def _held(self) -> Entry | None:
         """The head, if a consumer would take it now but for the log."""
-        queue = self._queue
-        if queue.busy or queue.paused or queue.ready == 0 or not self._dispatch.is_eager():
+        if self._queue.ready == 0 or not self._possible():
             return None
         head = self._order.first().peek()
-        return head if head is not None and self._promise.holds_back(head) else None
+        if head is None or (self._dispatch.is_eager() and not self._promise.holds_back(head)):
+            return None
+        return head
+
+    def _possible(self) -> bool:
+        """May there be any? A consumer waits, for a message that has to be on disk or behind an answer that does."""
+        queue = self._queue
+        if queue.busy or queue.paused or queue.broker.pressure.log_failing:
+            return False
+        dispatch = self._dispatch
+        if dispatch.next() is not None:
+            return True
+        if dispatch.behind_answers and queue.wanted_now() == 0:
+            dispatch.behind_answers = False
+        return dispatch.behind_answers
