@@ -153,8 +153,9 @@ async def test_a_queue_does_not_expire_before_its_messages_are_known(tmp_path: P
         timers = server.broker.services.timers
         assert timers.next_due() >= 0
         server.begin()
-        server.broker.services.turn.now += 3_600_000
-        assert server.turns._run_timer() is None and "work" in server.broker.vhosts["/"].queues
+        services = server.broker.services
+        services.turn.now += 3_600_000
+        assert server.turns._run_timer(services.io_now()) is None and "work" in server.broker.vhosts["/"].queues
 
 
 @in_a_loop

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support import web
 from tests.support.turns import before_each_end
 from warrenmq.broker.connection.jobs import QUEUES, RemoveQueues
-from warrenmq.broker.start.stopping import AT_ONCE
+from warrenmq.broker.services.timers import Timer
+from warrenmq.broker.start.stopping import AT_ONCE, MESSAGES, tell_forgotten
 from warrenmq.server import app
 from warrenmq.testing import Broker
+from warrenmq.testing.core import Core
 
 SLICES = 5
 
@@ -47,6 +51,39 @@ def test_what_a_stop_has_to_do_takes_many_turns(
     removed = [before - after for before, after in zip([SLICES * QUEUES, *left], left, strict=False)]
     assert sum(removed) == SLICES * QUEUES
     assert max(removed) <= 2 * QUEUES  # beside the stop's own slice, after stop_app, that of the jobs' timer
+
+
+@pytest.mark.pure
+@pytest.mark.uncompiled  # there are no timers but the broker's own, compiled
+def test_a_timer_that_comes_again_meanwhile_waits_for_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long what others do takes: else jobs that take longer than their pauses all ran in one turn."""
+    fired: list[int] = []
+
+    class Slow(Timer):
+        """A slice of work that takes longer than the pause until the next."""
+
+        def fire(self) -> None:
+            fired[-1] += 1
+            began = services.io_now()
+            if sum(fired) < SLICES:
+                services.io_timers.arm(self, began + 1)
+            while services.io_now() < began + 3:
+                time.sleep(0.001)
+
+    with Broker() as broker:
+        server = broker.server
+        services = server.broker.services
+
+        def begin() -> None:
+            fired.append(0)
+            before_each_end(server, monkeypatch, lambda: fired.append(0))
+            server.begin()
+            services.io_timers.arm(Slow(), services.io_now())
+
+        broker.call(begin)
+        while sum(fired) < SLICES:
+            time.sleep(0.001)
+    assert max(fired) == 1
 
 
 def test_what_is_transient_is_forgotten_some_a_turn_by_stop_app(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,6 +124,19 @@ def test_what_a_stop_forgets_is_told_some_queues_a_turn(monkeypatch: pytest.Monk
         return len(ends)
 
     assert turns_of_a_stop(SLICES * AT_ONCE) >= turns_of_a_stop(1) + SLICES - 1
+
+
+@pytest.mark.pure
+def test_what_waits_in_few_queues_is_counted_some_a_step(tmp_path: Path) -> None:
+    core = Core(tmp_path)
+    for name in "abc":
+        core.client().declare(name, durable=True)
+    steps = len(list(tell_forgotten(core.broker)))
+    for name in "abc":
+        for position in range(1, AT_ONCE * MESSAGES + 1):  # as the log hands them over at a start
+            core.queue(name).recover(position, position, 1, 0, 0, 0)
+    assert len(list(tell_forgotten(core.broker))) == steps + 3
+    core.crash()
 
 
 @pytest.mark.pure

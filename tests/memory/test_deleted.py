@@ -183,19 +183,21 @@ def with_letters_that_nobody_takes(core: Core) -> None:
 
 
 def exchanges(core: Core) -> None:
+    """With a queue and a publisher of their own, who remember some for their counts."""
     client = core.client()
     for kind in ("direct", "fanout", "topic", "headers", "x-consistent-hash", "x-random", "x-delayed-message"):
         arguments: dict[str, object] = {"x-delayed-type": "topic"} if kind == "x-delayed-message" else {}
+        client.declare("x")
         client.call("exchange.declare", exchange="e", type=kind, arguments=arguments)
         client.call("exchange.declare", exchange="f", type="fanout", arguments={})
-        client.call("queue.bind", queue="stays", exchange="e", routing_key="1")
+        client.call("queue.bind", queue="x", exchange="e", routing_key="1")
         client.call("exchange.bind", destination="e", source="e", routing_key="2")
         client.call("exchange.bind", destination="f", source="e", routing_key="1")
         client.call("exchange.bind", destination="e", source="f", routing_key="1")
         client.publish("e", "1", b"x")
         client.call("exchange.delete", exchange="e")
         client.call("exchange.delete", exchange="f")
-    client.call("queue.purge", queue="stays")
+        client.call("queue.delete", queue="x")
     lost(client)
 
 

@@ -181,13 +181,19 @@ def a_consumer(core: Core, client: CoreClient) -> None:  # noqa: ARG001
 
 
 def an_exchange(core: Core, client: CoreClient) -> None:  # noqa: ARG001
+    """With a queue and a publisher of its own, who would remember some for their counts."""
+    other = core.client()
     for kind in ("direct", "fanout", "topic", "headers", "x-consistent-hash", "x-delayed-message"):
         arguments = {"x-delayed-type": "topic"} if kind == "x-delayed-message" else {}
-        client.call("exchange.declare", exchange="e", type=kind, arguments=arguments)
-        client.call("queue.bind", queue="q", exchange="e", routing_key="1")
-        client.publish("e", "1", b"x")
-        client.call("queue.unbind", queue="q", exchange="e", routing_key="1")
-        client.call("exchange.delete", exchange="e")
+        other.declare("own")
+        other.call("exchange.declare", exchange="e", type=kind, arguments=arguments)
+        other.call("queue.bind", queue="own", exchange="e", routing_key="1")
+        other.publish("e", "1", b"x")
+        other.call("queue.unbind", queue="own", exchange="e", routing_key="1")
+        other.call("exchange.delete", exchange="e")
+        other.call("queue.delete", queue="own")
+    lost(other)
+    advance(core, 10)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,6 @@ START_SLICE = 0.02  # seconds of a longer one between two looks at the clients
 LEDGER_PASS = 2.0  # seconds between looks at the ledger as a whole
 LEDGER_PAUSE = 0.05  # seconds between looks at ``LEDGER_SLICE`` queues each
 LEDGER_SLICE = 256
-LEDGER_LAST = 10_000  # when the broker stops
 NOT_TOLD = 60.0  # seconds between words of how much came where the journal is told nothing
 CLOSE_GRACE = 2.0  # how long clients have to answer our connection.close
 JOBS_GRACE = 10.0  # how long a stop goes slice by slice; a disk that fails must not keep it for ever
@@ -386,8 +385,10 @@ class Server:
             self.starting.give_up()
         else:
             await self._tell_forgotten()
-            self.ledger.step(LEDGER_LAST)
+            while not self.ledger.step(LEDGER_SLICE):
+                await asyncio.sleep(0)
             self.log.flush()
+            # In one piece: nobody is left who waits for it, and nothing may change what the next start finds.
             self.log.close(self.broker.log_indexes())
         self.turns.committer.stop()
         self.turns.worker.stop()

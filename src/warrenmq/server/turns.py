@@ -136,8 +136,9 @@ class Turns:
         self._timer_due = -1
         self.begin()
         self.broker.begin_turn()
+        now = self.broker.services.io_now()  # what becomes due while others fire, a slow job say, waits for its turn
         for _ in range(TIMERS):  # a bounded slice; the rest in the next turn
-            fired = self._run_timer()
+            fired = self._run_timer(now)
             if fired is not None:
                 self.watchdog.lap(fired)
             turn = self.broker.services.turn
@@ -146,12 +147,12 @@ class Turns:
         else:
             self.background.later(0, "timers", self._fire)
 
-    def _run_timer(self) -> Timer | None:
+    def _run_timer(self, now: i64) -> Timer | None:
         services = self.broker.services
         rules = not self._virtual and not self.broker.connections.starting
         if rules and services.timers.run_next(services.turn.now):
             return services.timers.fired
-        return services.io_timers.fired if services.io_timers.run_next(services.io_now()) else None
+        return services.io_timers.fired if services.io_timers.run_next(now) else None
 
     def stop(self) -> None:
         """No timer fires any more."""

@@ -608,8 +608,10 @@ class ClassicQueue(Queue, GivesUp):
         self.leases.tell_lost(FORGOTTEN)
 
     def _unlogged(self) -> i64:
-        """How many wait here in memory alone."""
-        return self.ready - len(self._order.logged()) if self.durable else self.ready
+        """How many wait here in memory alone; 0 where the journal is not told of them: to count them takes long."""
+        if self.journal.level == OFF:
+            return 0
+        return self.ready - self._order.count_logged() if self.durable else self.ready
 
     def _tell_unlogged(self, cause: i64, count: i64) -> None:
         """Tell the journal of what waits here in memory alone, so many, and is about to go. What is not told is

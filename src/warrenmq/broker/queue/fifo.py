@@ -724,6 +724,26 @@ class Fifo:
                 j += 1
         return out
 
+    def count_logged(self) -> i64:
+        """How much of what waits here the log keeps."""
+        count: i64 = 0
+        for entry in self._returned.all():
+            if self._queue.holds(entry.message):
+                count += 1
+        i: i64 = self._head
+        while i < len(self._items):
+            item = self._items[i]
+            if item is not None and self._queue.holds(item.message):
+                count += 1
+            i += 1
+        for page in self._pages[self._first_page :]:
+            j: i64 = page.start
+            while j < len(page.addresses):
+                if page.addresses[j] > 0:
+                    count += 1
+                j += 1
+        return count
+
     def unlogged(self, most: i64, out: list[Entry]) -> None:
         """Some of what the log does not keep for this queue and is in memory, up to so many in all; without the body
         what is packed."""

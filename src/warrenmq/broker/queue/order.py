@@ -108,6 +108,13 @@ class Order:
             addresses = fifo.logged(addresses)
         return addresses
 
+    def count_logged(self) -> i64:
+        """How much of what waits here the log keeps."""
+        count: i64 = 0
+        for fifo in self.fifos:
+            count += fifo.count_logged()
+        return count
+
     def unlogged(self, most: i64) -> list[Entry]:
         """Some of what the log does not keep and is in memory."""
         found: list[Entry] = []
