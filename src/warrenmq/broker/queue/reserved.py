@@ -16,7 +16,7 @@ from warrenmq.broker.message import Message
 from warrenmq.broker.queue.dispatch import Dispatch
 from warrenmq.broker.queue.order import Order
 from warrenmq.broker.queue.promise import Promise
-from warrenmq.broker.queue.queue import Entry, Queue
+from warrenmq.broker.queue.queue import Queue
 
 
 @final
@@ -43,14 +43,14 @@ class Reserved:
 
     def came(self, position: i64) -> None:
         """A message came and nobody got it: because the log must have something first?"""
-        head = self._held()
-        if head is None:
+        first = self._held()
+        if first == 0:
             return
         wanted = self._queue.wanted_now()
         if wanted >= self._queue.ready:
             self._up_to = position
-        elif self._up_to < head.position:
-            self._up_to = head.position + wanted - 1
+        elif self._up_to < first:
+            self._up_to = first + wanted - 1
 
     def messages(self) -> i64:
         """How many there are."""
@@ -63,19 +63,21 @@ class Reserved:
 
     def given_out(self) -> bool:
         """Consumers got what they could: were there any, and is what stands here now nobody's?"""
-        if self._up_to == 0 or self._queue.busy or self._held() is not None:
+        if self._up_to == 0 or self._queue.busy or self._held() != 0:
             return False
         self._up_to = 0
         return True
 
-    def _held(self) -> Entry | None:
-        """The head, if a consumer would take it now but for the log."""
+    def _held(self) -> i64:
+        """The position of the head, if a consumer would take it now but for the log, else 0. Nothing is read."""
         if self._queue.ready == 0 or not self._possible():
-            return None
-        head = self._order.first().peek()
-        if head is None or (self._dispatch.is_eager() and not self._promise.holds_back(head)):
-            return None
-        return head
+            return 0
+        fifo = self._order.first()
+        if self._dispatch.is_eager():
+            head = fifo.head_in_memory()
+            if head is None or not self._promise.holds_back(head):
+                return 0
+        return fifo.head_position()
 
     def _possible(self) -> bool:
         """May there be any? A consumer waits, for a message that has to be on disk or behind an answer that does."""
