@@ -6,10 +6,10 @@
 PYTHON ?= python3
 ARGS ?=
 # How many processes share the tests, unless WORKERS says so; 0 is pytest alone, for a debugger. The pure ones keep a
-# core busy each; the others often wait for a broker or for Spark, so for them there is one process more.
+# core busy each; the others often wait for a broker, for a takeover or for Spark, so for them there are two more.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 PURE_WORKERS := $(or $(WORKERS),$(CORES))
-ALL_WORKERS := $(or $(WORKERS),$(shell expr $(CORES) + 1))
+ALL_WORKERS := $(or $(WORKERS),$(shell expr $(CORES) + 2))
 BIN := .venv/bin
 # Every worker takes whole files, in the order of tests/conftest.py.
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder

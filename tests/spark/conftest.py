@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.spark.support import QUICK_JVM, ROOT
+from tests.spark.support import INTERPRETED, QUICK_JVM, ROOT
 from warrenmq.spark.requirements import RequirementMissing, check
 from warrenmq.spark.sessions import session
 
@@ -31,7 +31,7 @@ def python_path() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     try:
         check()
     except RequirementMissing as missing:
@@ -45,6 +45,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.sql.streaming.pollingDelay": "50ms",
             "spark.driver.memory": "1g",
             "spark.driver.extraJavaOptions": QUICK_JVM,
+            **({} if "soak" in request.config.option.markexpr.replace("not soak", "") else INTERPRETED),
             "spark.python.daemon.module": "tests.spark.daemon",
             "spark.python.authenticate.socketTimeout": "300s",  # a busy machine is no reason to fail
         },

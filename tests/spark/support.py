@@ -25,6 +25,9 @@ PATIENCE = 800  # seconds; bounds hanging, nothing else
 # classes longer than anything (scripts/spark_classes.py). A JVM that they do not fit says nothing and loads its own.
 CLASSES = [f"-XX:SharedArchiveFile={path} -Xlog:disable" for path in (ROOT / ".make").glob("spark-*.jsa")]
 QUICK_JVM = " ".join(["-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", *CLASSES[: " " not in str(ROOT)]])
+#: and nothing compiled for queries that run once over a few rows (what compiles them is Spark's; it is on in
+#: ``make soak``, on a cluster and over Connect)
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 @contextmanager

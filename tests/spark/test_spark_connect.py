@@ -76,6 +76,7 @@ def server(tmp_path: Path) -> Iterator[str]:
     settings = {
         "spark.connect.grpc.binding.port": str(port),
         "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
         "spark.driver.extraJavaOptions": QUICK_JVM,
         "spark.python.daemon.module": "tests.spark.daemon",
     }
