@@ -127,9 +127,8 @@ def finish(publishing: Publishing, unfinished: Unfinished) -> None:
         publishing.refused(before, unfinished.arguments, message, error)
         raise
     finally:
-        if publishing.large_body is not None:
+        if publishing.take_large_body() is not None:  # else a transaction has it
             unfinished.body.abandon()  # unless a queue or a schedule took it
-        publishing.large_body = None
 
 
 def goes_to_log(route: Route, persistent: bool) -> bool:
