@@ -18,7 +18,8 @@ from warrenmq.broker.services.timers import Timer, Timers
 
 SLICE: Final = 256  # things looked at in a turn
 PAUSE: Final = 1  # ms until the next slice
-LOOK: Final = 1000  # ms until somebody looks again whether others still have one
+LOOK: Final = 1000  # ms until somebody looks again whether others still have one; twice as long when all have
+SELDOM: Final = 64_000  # ms, at most
 
 
 @trait
@@ -54,6 +55,7 @@ class TakingApart(Timer):
         self._io_timers: Final = io_timers
         self._io_clock: Final = io_clock
         self._held: list[Assembled] = []  # by others, when somebody looked
+        self._look: i64 = LOOK
         self._unseen: list[Assembled] = [_Nothing()]
         self._alone: Final = self._holders()  # how many references there seem to be to what nobody else has
         self._unseen.clear()
@@ -79,13 +81,15 @@ class TakingApart(Timer):
             thing = self._unseen.pop()
             if alone:
                 thing.come_apart()
+                self._look = LOOK
             else:
                 self._held.append(thing)
         if self._unseen:
             self._wait(PAUSE)
         elif self._held:
             self._unseen, self._held = self._held, self._unseen
-            self._wait(LOOK)
+            self._wait(self._look)
+            self._look = min(2 * self._look, SELDOM)
 
     def _holders(self) -> i64:
         """References to the next one."""
