@@ -13,7 +13,7 @@ import pytest
 from bench.planted import plant
 from typer.testing import CliRunner, Result
 
-from tests.spark.support import ROOT
+from tests.spark.support import QUICK_JVM, ROOT
 
 pytest.importorskip("pyspark.pipelines", reason="Spark's declarative pipelines are not installed")
 
@@ -45,6 +45,7 @@ def run(project: Path, *settings: str) -> subprocess.CompletedProcess[str]:
         **{name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))},
         "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]),
+        "JDK_JAVA_OPTIONS": QUICK_JVM,
     }
     return subprocess.run(
         ["spark-pipelines", "--remote", "local[2]", *given, "--conf", "spark.sql.warehouse.dir=tables", "run"],
