@@ -157,9 +157,8 @@ class Assembly:
             publishing.refused(before, self._arguments, message, error)
             raise
         finally:
-            if publishing.large_body is None:
+            if publishing.take_large_body() is None:
                 self._large = None  # the transaction has it
-            publishing.large_body = None
             self.abandon()
 
     def unexpected_frame(self) -> AmqpError:
