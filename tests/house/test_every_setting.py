@@ -693,8 +693,14 @@ def cluster_stay_out(folder: Path) -> None:
             if count < 2:
                 three.wait_in_sync(3)
         assert leader.times("cluster.follower_stays_out") == 1
-        told = web.get(f"http://127.0.0.1:{leader.http_port}/api/cluster").json()
-        assert told["in_sync"] == ["n1", "n3"] and 3000 < told["nodes"][1]["stays_out"] <= 3600
+
+        def status() -> dict[str, Any]:
+            said: dict[str, Any] = web.get(f"http://127.0.0.1:{leader.http_port}/api/cluster").json()
+            return said
+
+        three.wait("their names", lambda: status()["in_sync"] == ["n1", "n3"])
+        told = status()
+        assert 3000 < told["nodes"][1]["stays_out"] <= 3600
         assert any("n2 was late too often" in line for line in told["warnings"])
         numbers = {one["name"]: one["id"] for one in told["nodes"]}
         other.kill()  # then it is needed

@@ -197,3 +197,19 @@ def test_what_comes_while_an_answer_to_the_consumer_waits_for_the_log_is_the_con
     assert [got.name for got in told] == ["queue.declare-ok", *["basic.deliver"] * 3]
     assert [got.body for got in told[1:]] == [b"1", b"2", b"3"]
     assert left(core, "dead") == []
+
+
+def test_what_had_expired_behind_a_head_before_anybody_waited_is_nobodys(core: Core, client: CoreClient) -> None:
+    declare(client, "q")
+    client.fill("q", "1", "2")
+    client.fill("q", "3", expiration="100")
+    core.commit()
+    pass_time(core, 1000)
+    consumer = core.client()
+    consumer.send("queue.declare", queue="another", durable=True)
+    consumer.send("basic.consume", queue="q", consumer_tag="c", no_ack=True)
+    core.turn()
+    core.commit()
+    assert [got.body for got in consumer.take() if got.name == "basic.deliver"] == [b"1", b"2"]
+    core.commit()
+    assert left(core, "dead") == ["3"]

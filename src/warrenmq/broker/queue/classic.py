@@ -539,6 +539,9 @@ class ClassicQueue(Queue, GivesUp):
     def reserved(self) -> i64:
         return self._reserved.messages()
 
+    def is_reserved(self, expires_at: i64) -> bool:
+        return self._reserved.messages() > 0 and expires_at >= self._reserved.since
+
     def pass_over(self, consumer: Consumer) -> None:
         self._dispatch.remove(consumer)
 

@@ -74,7 +74,7 @@ class HeadExpiry(Timer):
             expires_at = fifo.head_expiry()
             if expires_at == 0 or expires_at > now:
                 break
-            if queue.reserved() > 0:
+            if queue.is_reserved(expires_at):
                 return  # it is a consumer's: this goes on when that has it
             if broker.turn.expiries_left <= 0:
                 if least <= 0:

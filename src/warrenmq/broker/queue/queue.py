@@ -468,6 +468,10 @@ class Queue(Destination, Delivering, Promised, Assembled):
         """How many at the head are a consumer's, who gets them when the log is ready: no limit counts them."""
         return 0
 
+    def is_reserved(self, expires_at: i64) -> bool:
+        """Is the head, whose time ends then, such a one? Not if it had ended before anybody waited."""
+        return False
+
     def wake(self, consumer: Consumer) -> None:
         """A consumer may be able to take messages again."""
         raise NotImplementedError

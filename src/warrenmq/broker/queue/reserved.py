@@ -29,6 +29,7 @@ class Reserved:
         self._dispatch: Final = dispatch
         self._promise: Final = promise
         self._up_to: i64 = 0  # the position of the last
+        self.since: i64 = 0  # when the first of them could have gone; what had expired by then is nobody's
 
     def will_be(self, message: Message) -> bool:
         """Does a consumer wait for this message, which is about to stand here as the newest, and for all before it?"""
@@ -46,6 +47,8 @@ class Reserved:
         first = self._held()
         if first == 0:
             return
+        if self.messages() == 0:
+            self.since = self._queue.broker.turn.now
         wanted = self._queue.wanted_now()
         if wanted >= self._queue.ready:
             self._up_to = position
