@@ -1,7 +1,7 @@
 """What is deleted and is a circle of references, its parts leading back to it, taken apart once nobody else has it.
 
 Duty: that counting references is enough to free it. Python's garbage collection would find it, but it holds everybody
-up for as long as it looks at all there is, so what is there for long is hidden from it (``server/process.py``). Not
+up for as long as it looks at all there is, so what is there for long is hidden from it (``server/garbage.py``). Not
 here: what a thing lets go of. Nothing is taken apart while somebody may still ask it something: a channel with
 deliveries of a deleted queue, a job, a lease.
 """
